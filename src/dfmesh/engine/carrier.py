@@ -1,0 +1,38 @@
+"""What the engine needs from whatever moves messages between peers."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from dfmesh.engine.messages import AnyMessage, Payload
+
+
+class Carrier(Protocol):
+    """One peer's end of a carrier. All calls are made on the event loop of that peer and never block.
+
+    Messages from one peer to another arrive once and in order while both live.
+    """
+
+    def pack(self, value: Any) -> Payload:
+        """Make a value ready to be sent, once for all its destinations.
+
+        Raises:
+            ValueEncodingError: the value may not leave the process.
+        """
+        ...
+
+    def unpack(self, payload: Payload) -> Any:
+        """Give back the value of a payload that arrived.
+
+        Raises:
+            ValueDecodingError: it is not a value.
+        """
+        ...
+
+    def send(self, peer: str, message: AnyMessage) -> int:
+        """Queue a message and return its size on the carrier in bytes.
+
+        A message to a peer that is not there is dropped, and 0 returned: whoever supervises that peer tells of
+        its loss.
+        """
+        ...

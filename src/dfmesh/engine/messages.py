@@ -1,0 +1,270 @@
+"""What sites and clients say to each other. Data only; the carrier knows who said it.
+
+A peer is a site by its name, or a client by `client:<id>`. Values travel as a `Payload` that the carrier packed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from dfmesh.errors import OperationFailure
+from dfmesh.netir import Frame
+
+
+class Payload(msgspec.Struct, array_like=True, frozen=True):
+    """A packed value.
+
+    Attributes:
+        data: The value, or its encoded head; only the carrier that made it knows.
+        buffers: Large parts that the carrier moves without copying them into a message.
+    """
+
+    data: Any
+    buffers: tuple[Any, ...] = ()
+
+
+class Failure(msgspec.Struct, array_like=True, frozen=True):
+    """`OperationFailure` as data; the attributes are the same."""
+
+    site: str
+    operation: str
+    node: str
+    frame: Frame
+    location: str
+    kind: str
+    message: str
+    traceback: str = ""
+
+    def to_error(self) -> OperationFailure:
+        """Make the exception that the user meets."""
+        return OperationFailure(**msgspec.structs.asdict(self))
+
+
+class Message(msgspec.Struct, array_like=True, frozen=True, tag_field="message"):
+    """Base of all messages.
+
+    Attributes:
+        job: Id of the job; a message for a job that is unknown or over is dropped.
+    """
+
+    job: str
+
+
+# Between sites: the tokens.
+
+
+class TokenPackage(Message, tag=1):
+    """A token for the places of a route: a value, or a failure, or (neither) a flow token."""
+
+    route: int
+    frame: Frame
+    payload: Payload | None = None
+    failure: Failure | None = None
+    skipped: bool = False
+
+
+class ScopeEnded(Message, tag=2):
+    """The loop over `scope` opened `count` frames below `frame`, and there are no more."""
+
+    scope: int
+    frame: Frame
+    count: int
+    failure: Failure | None = None
+
+
+class IterationsDone(Message, tag=3):
+    """The sender has nothing left to do in these frames of `scope`; the loop may open others."""
+
+    scope: int
+    frames: tuple[Frame, ...]
+
+
+# Between the homesite and a site: the job.
+
+
+class OperationReport(msgspec.Struct, array_like=True, frozen=True):
+    """How far one statement is at one site.
+
+    Attributes:
+        node: Id of the statement.
+        operation: Name of the operation or construct.
+        location: The user's `file:line`.
+        waiting: Frames for which some input is there and some is not.
+        running: Calls going on.
+        done: Frames that ended with a value.
+        failed: Frames that ended with an error, its own or one of its inputs'.
+        seconds: Time spent in its calls, summed.
+        bytes_out: Size of the values it sent to other sites.
+    """
+
+    node: str
+    operation: str
+    location: str
+    waiting: int
+    running: int
+    done: int
+    failed: int
+    seconds: float
+    bytes_out: int
+
+
+class SiteReport(msgspec.Struct, array_like=True, frozen=True):
+    """What one site did for one job so far.
+
+    Attributes:
+        site: Its name.
+        operations: One entry per statement with a call, in the order of the net.
+        bytes_sent: Peer to the bytes of this job put on the carrier for it, heads of messages included.
+    """
+
+    site: str
+    operations: tuple[OperationReport, ...]
+    bytes_sent: dict[str, int]
+
+
+class StartJob(Message, tag=10):
+    """Get ready to run `net` (bytes of a NetIR). Answered by `JobStarted` or `JobRefused`."""
+
+    net: bytes
+
+
+class JobStarted(Message, tag=11):
+    """The site is ready."""
+
+
+class JobRefused(Message, tag=12):
+    """The site, or the homesite for all, will not run the job. Nothing has run."""
+
+    failures: tuple[Failure, ...]
+
+
+class OpenFrame(Message, tag=13):
+    """Run one parameter set."""
+
+    frame: Frame
+    parameters: dict[str, Payload]
+
+
+class YieldPackage(Message, tag=14):
+    """A result, on its way from a site to the client."""
+
+    place: str
+    frame: Frame
+    node: str
+    site: str
+    payload: Payload
+
+
+class FailureReport(Message, tag=15):
+    """An operation failed here; sent once by the site of origin."""
+
+    failure: Failure
+
+
+class FrameReport(Message, tag=16):
+    """The sender has done all of a top-level frame and sent `yields` results in it."""
+
+    frame: Frame
+    yields: int
+
+
+class ReportProgress(Message, tag=17):
+    """Asks for a `Progress` message."""
+
+
+class Progress(Message, tag=18):
+    """Answers `ReportProgress`: one report from a site, those of all sites from the homesite."""
+
+    reports: tuple[SiteReport, ...]
+
+
+class EndJob(Message, tag=19):
+    """Stop what still runs, forget the job, answer with `JobEnded`."""
+
+
+class JobEnded(Message, tag=20):
+    """The site has forgotten the job; its last report."""
+
+    report: SiteReport
+
+
+class SiteLost(Message, tag=21):
+    """A site died; sent by whoever supervises it, to all others, with `job` empty.
+
+    Attributes:
+        site: Its name.
+        reason: Such as `killed by SIGKILL`.
+        running: Job, transition and frame of each call that was going on in it.
+    """
+
+    site: str
+    reason: str
+    running: tuple[tuple[str, int, Frame], ...]
+
+
+# Between a client and the homesite.
+
+
+class SubmitJob(Message, tag=30):
+    """Run a job. `nets` maps each taking-part site to the bytes of its NetIR. Answered as `StartJob`."""
+
+    name: str
+    nets: dict[str, bytes]
+
+
+class AddParameters(Message, tag=31):
+    """Open a top-level frame with this parameter set."""
+
+    frame: Frame
+    parameters: dict[str, Payload]
+
+
+class CloseParameters(Message, tag=32):
+    """There will be no more parameter sets: the job ends when those given are done."""
+
+
+class CancelJob(Message, tag=33):
+    """Stop the job."""
+
+    reason: str
+
+
+class FrameFinished(Message, tag=34):
+    """All results of this top-level frame have been sent before this message."""
+
+    frame: Frame
+
+
+class JobFinished(Message, tag=35):
+    """The job is over: `status` is finished, failed or cancelled."""
+
+    status: str
+    failures: tuple[Failure, ...]
+    reports: tuple[SiteReport, ...]
+
+
+AnyMessage = (
+    TokenPackage
+    | ScopeEnded
+    | IterationsDone
+    | StartJob
+    | JobStarted
+    | JobRefused
+    | OpenFrame
+    | YieldPackage
+    | FailureReport
+    | FrameReport
+    | ReportProgress
+    | Progress
+    | EndJob
+    | JobEnded
+    | SiteLost
+    | SubmitJob
+    | AddParameters
+    | CloseParameters
+    | CancelJob
+    | FrameFinished
+    | JobFinished
+)

@@ -1,0 +1,44 @@
+"""The client's side of a target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from dfmesh.engine.messages import AnyMessage, Payload
+
+
+class FederationRunner(Protocol):
+    """Starts the sites of a federation, supervises them, and connects the client to the homesite.
+
+    All calls are made on the client's event loop.
+    """
+
+    async def start(self, on_message: Callable[[AnyMessage], None], on_lost: Callable[[str], None]) -> None:
+        """Start the sites and connect to the homesite.
+
+        Args:
+            on_message: Gets each message that the homesite sends to this client, in order.
+            on_lost: Gets the reason when the homesite is lost. The runner restarts it by itself; the jobs that this
+                client had there are gone.
+
+        Raises:
+            SessionError: a site did not start; says which, and what it printed.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Stop all sites and free everything. Idempotent; ends within seconds also when sites hang."""
+        ...
+
+    def pack(self, value: Any) -> Payload:
+        """As `Carrier.pack`."""
+        ...
+
+    def unpack(self, payload: Payload) -> Any:
+        """As `Carrier.unpack`."""
+        ...
+
+    def send(self, message: AnyMessage) -> int:
+        """Queue a message for the homesite and return its size in bytes."""
+        ...
