@@ -1,0 +1,25 @@
+"""The compiler: validate -> lower -> place -> route, one pass per module."""
+
+from dfmesh.compiler.compile import CompiledPipeline, compile_pipeline
+from dfmesh.compiler.costs import Costs
+from dfmesh.compiler.graph import Edge, Graph, GraphScope, Node
+from dfmesh.compiler.lower import lower
+from dfmesh.compiler.place import Estimate, Placement, place
+from dfmesh.compiler.route import route
+from dfmesh.compiler.validate import validate
+
+__all__ = [
+    "CompiledPipeline",
+    "Costs",
+    "Edge",
+    "Estimate",
+    "Graph",
+    "GraphScope",
+    "Node",
+    "Placement",
+    "compile_pipeline",
+    "lower",
+    "place",
+    "route",
+    "validate",
+]

@@ -1,0 +1,41 @@
+"""Federation files (`*.dfm.yaml`): sites, operations, adapters."""
+
+from dfmesh.config.federation import FederationConfig
+from dfmesh.config.model import (
+    AdapterSpec,
+    ArgumentSource,
+    CacheConfig,
+    ComputeCost,
+    Constant,
+    ConstructorCall,
+    FromParameter,
+    FromProvider,
+    FromSecrets,
+    FromSite,
+    OperationSpec,
+    ProviderConfig,
+    SecretsVaultConfig,
+    SendCost,
+    SiteConfig,
+)
+from dfmesh.config.namespace import Operations
+
+__all__ = [
+    "AdapterSpec",
+    "ArgumentSource",
+    "CacheConfig",
+    "ComputeCost",
+    "Constant",
+    "ConstructorCall",
+    "FederationConfig",
+    "FromParameter",
+    "FromProvider",
+    "FromSecrets",
+    "FromSite",
+    "OperationSpec",
+    "Operations",
+    "ProviderConfig",
+    "SecretsVaultConfig",
+    "SendCost",
+    "SiteConfig",
+]

@@ -1,0 +1,8 @@
+"""The engine: runs NetIRs at sites. Pure state machines inside, asyncio around them."""
+
+from dfmesh.engine.call_log import CallLog, NoCallLog
+from dfmesh.engine.carrier import Carrier
+from dfmesh.engine.job_runner import CLIENT_PREFIX, SUPERVISOR, JobRunner
+from dfmesh.engine.net_runner import NetRunner
+
+__all__ = ["CLIENT_PREFIX", "SUPERVISOR", "CallLog", "Carrier", "JobRunner", "NetRunner", "NoCallLog"]

@@ -55,7 +55,7 @@ class Message(msgspec.Struct, array_like=True, frozen=True, tag_field="message")
 # Between sites: the tokens.
 
 
-class TokenPackage(Message, tag=1):
+class TokenPackage(Message, frozen=True, tag=1):
     """A token for the places of a route: a value, or a failure, or (neither) a flow token."""
 
     route: int
@@ -65,7 +65,7 @@ class TokenPackage(Message, tag=1):
     skipped: bool = False
 
 
-class ScopeEnded(Message, tag=2):
+class ScopeEnded(Message, frozen=True, tag=2):
     """The loop over `scope` opened `count` frames below `frame`, and there are no more."""
 
     scope: int
@@ -74,7 +74,7 @@ class ScopeEnded(Message, tag=2):
     failure: Failure | None = None
 
 
-class IterationsDone(Message, tag=3):
+class IterationsDone(Message, frozen=True, tag=3):
     """The sender has nothing left to do in these frames of `scope`; the loop may open others."""
 
     scope: int
@@ -124,30 +124,30 @@ class SiteReport(msgspec.Struct, array_like=True, frozen=True):
     bytes_sent: dict[str, int]
 
 
-class StartJob(Message, tag=10):
+class StartJob(Message, frozen=True, tag=10):
     """Get ready to run `net` (bytes of a NetIR). Answered by `JobStarted` or `JobRefused`."""
 
     net: bytes
 
 
-class JobStarted(Message, tag=11):
+class JobStarted(Message, frozen=True, tag=11):
     """The site is ready."""
 
 
-class JobRefused(Message, tag=12):
+class JobRefused(Message, frozen=True, tag=12):
     """The site, or the homesite for all, will not run the job. Nothing has run."""
 
     failures: tuple[Failure, ...]
 
 
-class OpenFrame(Message, tag=13):
+class OpenFrame(Message, frozen=True, tag=13):
     """Run one parameter set."""
 
     frame: Frame
     parameters: dict[str, Payload]
 
 
-class YieldPackage(Message, tag=14):
+class YieldPackage(Message, frozen=True, tag=14):
     """A result, on its way from a site to the client."""
 
     place: str
@@ -157,40 +157,40 @@ class YieldPackage(Message, tag=14):
     payload: Payload
 
 
-class FailureReport(Message, tag=15):
+class FailureReport(Message, frozen=True, tag=15):
     """An operation failed here; sent once by the site of origin."""
 
     failure: Failure
 
 
-class FrameReport(Message, tag=16):
+class FrameReport(Message, frozen=True, tag=16):
     """The sender has done all of a top-level frame and sent `yields` results in it."""
 
     frame: Frame
     yields: int
 
 
-class ReportProgress(Message, tag=17):
+class ReportProgress(Message, frozen=True, tag=17):
     """Asks for a `Progress` message."""
 
 
-class Progress(Message, tag=18):
+class Progress(Message, frozen=True, tag=18):
     """Answers `ReportProgress`: one report from a site, those of all sites from the homesite."""
 
     reports: tuple[SiteReport, ...]
 
 
-class EndJob(Message, tag=19):
+class EndJob(Message, frozen=True, tag=19):
     """Stop what still runs, forget the job, answer with `JobEnded`."""
 
 
-class JobEnded(Message, tag=20):
+class JobEnded(Message, frozen=True, tag=20):
     """The site has forgotten the job; its last report."""
 
     report: SiteReport
 
 
-class SiteLost(Message, tag=21):
+class SiteLost(Message, frozen=True, tag=21):
     """A site died; sent by whoever supervises it, to all others, with `job` empty.
 
     Attributes:
@@ -204,40 +204,59 @@ class SiteLost(Message, tag=21):
     running: tuple[tuple[str, int, Frame], ...]
 
 
+class WatchIdle(Message, frozen=True, tag=22):
+    """From the homesite after a site died: say `SiteIdle` now or when nothing goes on, and again after each change."""
+
+
+class SiteIdle(Message, frozen=True, tag=23):
+    """Nothing goes on at the sender for this job.
+
+    When all sites that live are idle, and what each has sent to each other has been received, nothing will ever
+    happen again, and the job can end.
+
+    Attributes:
+        sent: Messages of this job sent so far, by receiving site.
+        received: Messages of this job received so far, by sending site.
+    """
+
+    sent: dict[str, int]
+    received: dict[str, int]
+
+
 # Between a client and the homesite.
 
 
-class SubmitJob(Message, tag=30):
+class SubmitJob(Message, frozen=True, tag=30):
     """Run a job. `nets` maps each taking-part site to the bytes of its NetIR. Answered as `StartJob`."""
 
     name: str
     nets: dict[str, bytes]
 
 
-class AddParameters(Message, tag=31):
+class AddParameters(Message, frozen=True, tag=31):
     """Open a top-level frame with this parameter set."""
 
     frame: Frame
     parameters: dict[str, Payload]
 
 
-class CloseParameters(Message, tag=32):
+class CloseParameters(Message, frozen=True, tag=32):
     """There will be no more parameter sets: the job ends when those given are done."""
 
 
-class CancelJob(Message, tag=33):
+class CancelJob(Message, frozen=True, tag=33):
     """Stop the job."""
 
     reason: str
 
 
-class FrameFinished(Message, tag=34):
+class FrameFinished(Message, frozen=True, tag=34):
     """All results of this top-level frame have been sent before this message."""
 
     frame: Frame
 
 
-class JobFinished(Message, tag=35):
+class JobFinished(Message, frozen=True, tag=35):
     """The job is over: `status` is finished, failed or cancelled."""
 
     status: str
@@ -261,6 +280,8 @@ AnyMessage = (
     | EndJob
     | JobEnded
     | SiteLost
+    | WatchIdle
+    | SiteIdle
     | SubmitJob
     | AddParameters
     | CloseParameters

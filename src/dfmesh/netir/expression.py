@@ -119,7 +119,9 @@ def select(value: Any, selector: Selector) -> Any:
         try:
             value = value[step.key] if isinstance(step, Item) else _field(value, step.name)
         except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
-            what = f"no {'item' if isinstance(step, Item) else 'field'} {step} in a value of type {type(value).__name__}"
+            what = (
+                f"no {'item' if isinstance(step, Item) else 'field'} {step} in a value of type {type(value).__name__}"
+            )
             raise SelectorError(f"{what}{_available(value)}") from error
     return value
 

@@ -53,8 +53,8 @@ class Place(msgspec.Struct, frozen=True):
     Attributes:
         id: Unique in the job.
         scope: Scope whose frames colour its tokens: the transition's own or an enclosing one.
-        role: A VALUE is readable as `Input`; a TRIGGER only says that the frame exists; a GUARD carries the
-            outcome of a condition: the transition is skipped when the guard is.
+        role: A VALUE is readable as `Input`; a TRIGGER only says that something has happened (an error there is
+            passed on, a skip is not); a GUARD carries the outcome of a condition.
     """
 
     id: int
@@ -66,6 +66,7 @@ class Port(enum.Enum):
     """Which of the outputs of a transition a route carries."""
 
     VALUE = "value"
+    DONE = "done"
     ELEMENT = "element"
     INDEX = "index"
     ITERATION = "iteration"
@@ -78,8 +79,8 @@ class Route(msgspec.Struct, frozen=True):
 
     Attributes:
         id: Unique in the job; the receiving net maps it to its places (`NetIR.arrivals`).
-        port: Output of the transition. ELEMENT, INDEX and ITERATION (no value, the frame alone) belong to loops,
-            THEN and ELSE to conditions.
+        port: Output of the transition. DONE only says that it ended. ELEMENT, INDEX and ITERATION (no value, the
+            frame alone) belong to loops, THEN and ELSE to conditions.
         site: Destination; may be the sending site itself.
         select: Part of the value to send.
         select_node: Statement that wrote the selector, for errors.
@@ -171,7 +172,15 @@ class Branch(msgspec.Struct, frozen=True, tag="branch", tag_field="action"):
     condition: Expression
 
 
-Action = Call | Evaluate | SendYield | Loop | Collect | Reduce | Branch
+class Choose(msgspec.Struct, frozen=True, tag="choose", tag_field="action"):
+    """Compute `then` where the condition is true, else `otherwise`; errors and skips of the other do not matter."""
+
+    condition: Expression
+    then: Expression
+    otherwise: Expression
+
+
+Action = Call | Evaluate | SendYield | Loop | Collect | Reduce | Branch | Choose
 
 
 class Transition(msgspec.Struct, frozen=True):
@@ -233,7 +242,7 @@ class NetIR(msgspec.Struct, frozen=True):
 
     def to_bytes(self) -> bytes:
         """Encode for the wire; equal nets give equal bytes."""
-        return msgspec.msgpack.encode(self, order="deterministic")
+        return msgspec.msgpack.encode(self)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> NetIR:
@@ -246,7 +255,7 @@ class NetIR(msgspec.Struct, frozen=True):
 
     def to_json(self) -> str:
         """Encode as JSON, for people and files; constants are base64."""
-        return msgspec.json.encode(self, order="deterministic").decode()
+        return msgspec.json.encode(self).decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> NetIR:

@@ -7,6 +7,7 @@ from dfmesh.netir.net import (
     Action,
     Branch,
     Call,
+    Choose,
     Collect,
     Evaluate,
     Loop,
@@ -25,11 +26,16 @@ def render_net(net: NetIR) -> str:
     for scope in net.scopes:
         within = "" if scope.parent is None else f" in s{scope.parent}"
         tolerant = " tolerant" if scope.tolerant else ""
-        lines.append(f"  scope s{scope.id}{within} head {scope.head_site} with {', '.join(scope.participants)}{tolerant}")
+        lines.append(
+            f"  scope s{scope.id}{within} head {scope.head_site} with {', '.join(scope.participants)}{tolerant}"
+        )
     lines += [f"  parameter {name} -> {_places(net.parameters[name])}" for name in sorted(net.parameters)]
     if net.starts:
         lines.append(f"  start -> {_places(net.starts)}")
-    lines += [f"  arrival r{route} from {net.arrivals[route].source} -> {_places(net.arrivals[route].places)}" for route in sorted(net.arrivals)]
+    lines += [
+        f"  arrival r{route} from {net.arrivals[route].source} -> {_places(net.arrivals[route].places)}"
+        for route in sorted(net.arrivals)
+    ]
     for transition in net.transitions:
         lines += _transition(transition)
     return "\n".join(lines) + "\n"
@@ -71,3 +77,6 @@ def render_action(action: Action) -> str:
             return f"reduce s{body} with {operation}({left}, {right})"
         case Branch(condition=condition):
             return f"branch {render_expression(condition)}"
+        case Choose(condition=condition, then=then, otherwise=otherwise):
+            branches = f"{render_expression(then)} else {render_expression(otherwise)}"
+            return f"choose {render_expression(condition)} then {branches}"

@@ -1,0 +1,19 @@
+"""The codec for everything that crosses a process boundary: typed, closed, without pickle and imports by name."""
+
+from dfmesh.values.codec import Packed, from_bytes, normalise, pack, to_bytes, unpack
+from dfmesh.values.documents import from_json, to_json
+from dfmesh.values.registry import register_type
+from dfmesh.values.sizes import size_of
+
+__all__ = [
+    "Packed",
+    "from_bytes",
+    "from_json",
+    "normalise",
+    "pack",
+    "register_type",
+    "size_of",
+    "to_bytes",
+    "to_json",
+    "unpack",
+]

@@ -1,0 +1,1 @@
+"""dfmesh, measured through its public session API on the local target."""

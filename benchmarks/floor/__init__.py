@@ -1,0 +1,1 @@
+"""The floor: two bare processes, a Unix domain socket, msgspec, and no framework."""

@@ -1,0 +1,169 @@
+"""Conditions of `If` and `Choose`: comparisons of references, parameters and constants, joined by And, Or, Not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dfmesh.api.references import Value, with_references
+
+
+class Condition:
+    """A question about values that do not exist yet. It has no truth value while the pipeline is being written."""
+
+    __slots__ = ("operator",)
+
+    def __init__(self, operator: str) -> None:
+        self.operator = operator
+
+    def __and__(self, other: object) -> And:
+        return And(self, other)
+
+    def __or__(self, other: object) -> Or:
+        return Or(self, other)
+
+    def __invert__(self) -> Not:
+        return Not(self)
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            f"the condition {self!r} has no value while the pipeline is being written; use `with If(...):` in place "
+            "of `if`, and `&`, `|`, `~` or And, Or, Not in place of `and`, `or`, `not`"
+        )
+
+
+def _operand(value: Any) -> Any:
+    return value if isinstance(value, Condition) else with_references(value)
+
+
+class Comparison(Condition):
+    """`left operator right`, with one of `== != < <= > >=`."""
+
+    __slots__ = ("left", "right")
+
+    def __init__(self, left: Any, right: Any, *, operator: str) -> None:
+        super().__init__(operator)
+        self.left = _operand(left)
+        self.right = _operand(right)
+
+    def __repr__(self) -> str:
+        return f"({self.left!r} {self.operator} {self.right!r})"
+
+
+class Equal(Comparison):
+    """`left == right`."""
+
+    __slots__ = ()
+
+    def __init__(self, left: Any, right: Any) -> None:
+        super().__init__(left, right, operator="==")
+
+
+class NotEqual(Comparison):
+    """`left != right`."""
+
+    __slots__ = ()
+
+    def __init__(self, left: Any, right: Any) -> None:
+        super().__init__(left, right, operator="!=")
+
+
+class LessThan(Comparison):
+    """`left < right`."""
+
+    __slots__ = ()
+
+    def __init__(self, left: Any, right: Any) -> None:
+        super().__init__(left, right, operator="<")
+
+
+class LessThanOrEqual(Comparison):
+    """`left <= right`."""
+
+    __slots__ = ()
+
+    def __init__(self, left: Any, right: Any) -> None:
+        super().__init__(left, right, operator="<=")
+
+
+class GreaterThan(Comparison):
+    """`left > right`."""
+
+    __slots__ = ()
+
+    def __init__(self, left: Any, right: Any) -> None:
+        super().__init__(left, right, operator=">")
+
+
+class GreaterThanOrEqual(Comparison):
+    """`left >= right`."""
+
+    __slots__ = ()
+
+    def __init__(self, left: Any, right: Any) -> None:
+        super().__init__(left, right, operator=">=")
+
+
+class Logic(Condition):
+    """Conditions (or values, by their truth) joined by `and` / `or`, or negated by `not`."""
+
+    __slots__ = ("operands",)
+
+    def __init__(self, *operands: Any, operator: str) -> None:
+        super().__init__(operator)
+        self.operands = tuple(_operand(operand) for operand in operands)
+
+    def __repr__(self) -> str:
+        if self.operator == "not":
+            return f"not {self.operands[0]!r}"
+        return f"({f' {self.operator} '.join(map(repr, self.operands))})"
+
+
+class And(Logic):
+    """True where all operands are."""
+
+    __slots__ = ()
+
+    def __init__(self, *exp: Any) -> None:
+        super().__init__(*_flat(exp), operator="and")
+
+
+class Or(Logic):
+    """True where any operand is."""
+
+    __slots__ = ()
+
+    def __init__(self, *exp: Any) -> None:
+        super().__init__(*_flat(exp), operator="or")
+
+
+class Not(Logic):
+    """True where the operand is not."""
+
+    __slots__ = ()
+
+    def __init__(self, exp: Any) -> None:
+        super().__init__(exp, operator="not")
+
+
+def _flat(operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    # DFM writes And(exp=[a, b]); a single list is that form.
+    if len(operands) == 1 and isinstance(operands[0], list | tuple):
+        return tuple(operands[0])
+    return operands
+
+
+__all__ = [
+    "And",
+    "Comparison",
+    "Condition",
+    "Equal",
+    "GreaterThan",
+    "GreaterThanOrEqual",
+    "LessThan",
+    "LessThanOrEqual",
+    "Logic",
+    "Not",
+    "NotEqual",
+    "Or",
+    "Value",
+]

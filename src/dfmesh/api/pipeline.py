@@ -1,0 +1,142 @@
+"""The pipeline: what the user writes, a list of statements that is data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from dfmesh.api.blocks import Block, If
+from dfmesh.api.building import OPEN_BLOCKS, NodeId, user_location
+from dfmesh.api.references import NO_DEFAULT, PlaceParam
+from dfmesh.api.statements import Statement
+from dfmesh.errors import Fault, PipelineError, SourceLocation
+
+
+class Pipeline(Block):
+    """A pipeline under construction or ready to run.
+
+    Use it as a context; operations, yields and blocks created inside become its statements.
+
+    Attributes:
+        name: What people call it.
+        mode: `execute`, or `discovery`.
+        api_version: Version of the federation's interface it was written for; empty for any.
+        body: The statements.
+        location: Where the user wrote it; None if it was read from a document.
+    """
+
+    def __init__(
+        self, name: str | None = None, *, mode: Literal["execute", "discovery"] = "execute", api_version: str = ""
+    ) -> None:
+        """Make an empty pipeline.
+
+        Args:
+            name: What people call it.
+            mode: `execute`, or `discovery`.
+            api_version: Version of the federation's interface it is for; empty for any.
+        """
+        self.name = name
+        self.mode: Literal["execute", "discovery"] = mode
+        self.api_version = api_version
+        self.body: list[Statement] = []
+        self.location: SourceLocation | None = user_location()
+        self._next_id = 0
+
+    def __enter__(self) -> Self:
+        if OPEN_BLOCKS.get():
+            fault = Fault(
+                "a pipeline is being written inside another", user_location(), hint="close the outer one first"
+            )
+            raise PipelineError("pipelines do not nest", [fault])
+        return super().__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, traceback)
+
+    def next_node_id(self) -> int:
+        """Take the next free number for a statement."""
+        number = self._next_id
+        self._next_id += 1
+        return number
+
+    def reserve_node_ids(self, up_to: int) -> None:
+        """Make sure that numbers below `up_to` are not given again."""
+        self._next_id = max(self._next_id, up_to)
+
+    def statements(self) -> Iterator[Statement]:
+        """Iterate over all statements, those of blocks after the block's own, in the order written."""
+        return _walk(self)
+
+    def parameters(self) -> dict[str, PlaceParam]:
+        """Give its parameters by name, in the order they first appear, with a default if any of its uses has one."""
+        found: dict[str, PlaceParam] = {}
+        for statement in self.statements():
+            for reference in statement.references():
+                if isinstance(reference, PlaceParam):
+                    known = found.get(reference.place)
+                    if known is None or (known.default is NO_DEFAULT and reference.default is not NO_DEFAULT):
+                        found[reference.place] = reference
+        return found
+
+    def node(self, node_id: NodeId) -> Statement:
+        """Find a statement by its id.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for statement in self.statements():
+            if statement.node_id == node_id and type(statement.node_id) is type(node_id):
+                return statement
+        raise KeyError(node_id)
+
+    def to_document(self) -> dict[str, Any]:
+        """Give the pipeline as a JSON document (DFM's pipeline format)."""
+        from dfmesh.api.document import write_document
+
+        return write_document(self)
+
+    def model_dump_json(self, *, indent: int | None = None) -> str:
+        """Give the pipeline as JSON text; `Pipeline.load` reads it."""
+        return json.dumps(self.to_document(), indent=indent)
+
+    def save(self, path: str | Path) -> None:
+        """Write the pipeline to a JSON file."""
+        Path(path).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, source: str | Path) -> Pipeline:
+        """Read a pipeline from JSON text or from a JSON file. Nothing in it is imported or run.
+
+        Args:
+            source: A path, or the text itself if it begins with `{`.
+
+        Raises:
+            PipelineError: it is not a pipeline; lists every fault with its key path.
+        """
+        from dfmesh.api.document import read_document
+
+        text = str(source)
+        if not text.lstrip().startswith("{"):
+            path = Path(source)
+            try:
+                text = path.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise PipelineError(f"cannot read {path}", [Fault(str(error))]) from error
+        return read_document(text, cls)
+
+    def __repr__(self) -> str:
+        return f"<Pipeline {self.name or '(unnamed)'} with {sum(1 for _ in self.statements())} statements>"
+
+
+def _walk(block: Block) -> Iterator[Statement]:
+    for statement in block.body:
+        yield statement
+        if isinstance(statement, Block):
+            yield from _walk(statement)
+        if isinstance(statement, If) and statement.otherwise is not None:
+            yield from _walk(statement.otherwise)

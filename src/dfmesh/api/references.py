@@ -1,0 +1,183 @@
+"""References: how one statement of a pipeline names the value of another, or a value that comes at run time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from dfmesh.api.building import NodeId, node_text
+from dfmesh.netir import Field, Item, Port, Selector
+
+if TYPE_CHECKING:
+    from dfmesh.api.conditions import Comparison, Logic
+
+
+class Value:
+    """Something that will have a value when the pipeline runs.
+
+    It can be selected from (`value["key"]`, `value[3]`, `value.field("name")`) and compared. It has no value
+    while the pipeline is being written, so `if value:`, `len(value)` and `for x in value:` raise TypeErrors
+    that name the construct to use instead.
+    """
+
+    __slots__ = ()
+
+    def to_reference(self) -> NodeRef | PlaceParam:
+        """Give the plain reference that a document holds."""
+        raise NotImplementedError
+
+    def __getitem__(self, key: str | int) -> NodeRef | PlaceParam:
+        """Refer to an item of the value."""
+        if isinstance(key, bool) or not isinstance(key, str | int):
+            raise TypeError(f"a selector is a string or an integer, not {key!r}; compute anything else in an operation")
+        return _selected(self, Item(key))
+
+    def field(self, name: str) -> NodeRef | PlaceParam:
+        """Refer to a data field of the value."""
+        return _selected(self, Field(name))
+
+    def __eq__(self, other: object) -> Comparison:  # type: ignore[override]
+        return _compare("==", self, other)
+
+    def __ne__(self, other: object) -> Comparison:  # type: ignore[override]
+        return _compare("!=", self, other)
+
+    def __lt__(self, other: object) -> Comparison:
+        return _compare("<", self, other)
+
+    def __le__(self, other: object) -> Comparison:
+        return _compare("<=", self, other)
+
+    def __gt__(self, other: object) -> Comparison:
+        return _compare(">", self, other)
+
+    def __ge__(self, other: object) -> Comparison:
+        return _compare(">=", self, other)
+
+    def __and__(self, other: object) -> Logic:
+        return _logic("and", self, other)
+
+    def __or__(self, other: object) -> Logic:
+        return _logic("or", self, other)
+
+    def __invert__(self) -> Logic:
+        return _logic("not", self)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            f"{self!r} has no value while the pipeline is being written; use `with If(...):`, and `&`, `|`, `~` "
+            "or And, Or, Not in place of `and`, `or`, `not`"
+        )
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError(
+            f"{self!r} cannot be iterated while the pipeline is being written; use `with ForEach(...) as item:`"
+        )
+
+    def __len__(self) -> NoReturn:
+        raise TypeError(f"{self!r} has no length while the pipeline is being written; compute it in an operation")
+
+
+class NodeRef(Value):
+    """A reference to the value of a statement.
+
+    Attributes:
+        node: Id of the statement.
+        port: Which output: VALUE, or ELEMENT / INDEX of a loop.
+        select: Selectors, applied from left to right.
+    """
+
+    __slots__ = ("node", "port", "select")
+
+    def __init__(self, node: NodeId, port: Port = Port.VALUE, select: Selector = ()) -> None:
+        self.node = node
+        self.port = port
+        self.select = select
+
+    def to_reference(self) -> NodeRef:
+        """Give itself."""
+        return self
+
+    def __repr__(self) -> str:
+        port = "" if self.port is Port.VALUE else f".{self.port.value}"
+        return f"{node_text(self.node)}{port}{''.join(map(str, self.select))}"
+
+
+class _NoDefault:
+    """Marks a parameter without default, since None is a default like any other."""
+
+    def __repr__(self) -> str:
+        return "NO_DEFAULT"
+
+
+NO_DEFAULT = _NoDefault()
+
+
+class PlaceParam(Value):
+    """A value given when the pipeline is run: `run(p, day="1995-03-18")` fills `PlaceParam("day")`.
+
+    The same name may stand in many places of a pipeline; it is one parameter.
+
+    Attributes:
+        place: Name of the parameter.
+        default: Value where none is given; `NO_DEFAULT` if one must be given.
+        select: Selectors, applied from left to right.
+    """
+
+    __slots__ = ("default", "multiuse", "place", "select")
+
+    def __init__(self, place: str, *, default: Any = NO_DEFAULT, multiuse: bool = True, select: Selector = ()) -> None:
+        """Name a parameter.
+
+        Args:
+            place: Its name, any text.
+            default: Value where none is given.
+            multiuse: Accepted for DFM; a name may always be used several times.
+            select: Selectors; users write `PlaceParam("x")["key"]`.
+        """
+        self.place = place
+        self.default = default
+        self.multiuse = multiuse
+        self.select = select
+
+    def to_reference(self) -> PlaceParam:
+        """Give itself."""
+        return self
+
+    def __repr__(self) -> str:
+        return f"PlaceParam({self.place!r}){''.join(map(str, self.select))}"
+
+
+def _selected(value: Value, step: Item | Field) -> NodeRef | PlaceParam:
+    reference = value.to_reference()
+    if isinstance(reference, PlaceParam):
+        return PlaceParam(reference.place, default=reference.default, select=(*reference.select, step))
+    return NodeRef(reference.node, reference.port, (*reference.select, step))
+
+
+def _compare(operator: str, left: Value, right: object) -> Comparison:
+    from dfmesh.api.conditions import Comparison
+
+    return Comparison(left, right, operator=operator)
+
+
+def _logic(operator: str, *operands: object) -> Logic:
+    from dfmesh.api.conditions import Logic
+
+    return Logic(*operands, operator=operator)
+
+
+def with_references(value: Any) -> Any:
+    """Copy a value with the statements inside its lists, tuples and dictionaries replaced by references to them."""
+    if isinstance(value, Value):
+        return value.to_reference()
+    kind = type(value)
+    if kind is list:
+        return [with_references(item) for item in value]
+    if kind is tuple:
+        return tuple(with_references(item) for item in value)
+    if kind is dict:
+        return {with_references(key): with_references(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,375 @@
+"""Reading of typed values from document nodes, which collects faults instead of stopping at the first."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from dfmesh.api import did_you_mean
+from dfmesh.config.documents import (
+    BOOL_TAG,
+    FLOAT_TAG,
+    INT_TAG,
+    MERGE_TAG,
+    NULL_TAG,
+    STANDARD_TAGS,
+    Document,
+    Documents,
+    Item,
+    Node,
+    kind_of,
+    location_of,
+    scalar_value,
+)
+from dfmesh.config.pointers import parse_pointer, split_reference
+from dfmesh.errors import Fault, SourceLocation
+
+Spelling = Callable[[str], str]
+Chain = tuple[tuple[str, str], ...]
+"""References being followed, as (file, pointer), to find circles."""
+
+STRING_TAG = STANDARD_TAGS + "str"
+NO_TEXT_TAGS = frozenset({INT_TAG, FLOAT_TAG, BOOL_TAG, NULL_TAG})
+
+
+def as_written(key: str) -> str:
+    """The spelling of keys that are names: nothing is changed."""
+    return key
+
+
+def snake_case(key: str) -> str:
+    """The spelling of our own keys: `is-async` and `is_async` are the same."""
+    return key.replace("-", "_")
+
+
+class Reader:
+    """Gives the values of a federation file in Python, with references followed.
+
+    Every method that finds a mistake records one fault and returns None (or leaves the entry out), so that
+    the caller goes on with the rest.
+    """
+
+    def __init__(self) -> None:
+        self.faults: list[Fault] = []
+        self._known_faults: set[tuple[SourceLocation | None, str]] = set()
+        self.documents = Documents(self._record)
+        self._circles: set[frozenset[tuple[str, str]]] = set()
+
+    # -- faults
+
+    def fault(self, item: Item, message: str, hint: str = "", *, at: Node | None = None) -> None:
+        """Record a mistake.
+
+        Args:
+            item: The value that is wrong.
+            message: What is wrong with it.
+            hint: What to do about it.
+            at: Where it stands, if not where the value begins.
+        """
+        self._record(Fault(message, location_of(item.node if at is None else at), item.path, hint))
+
+    def unknown_name(self, item: Item, message: str, name: str, known: Mapping[str, Any] | list[str]) -> None:
+        """Record that a name does not stand for anything, and suggest one that does."""
+        self.fault(item, message, did_you_mean(name, list(known)))
+
+    def expected(self, item: Item, what: str, hint: str = "") -> None:
+        """Record that a value is of the wrong kind."""
+        self.fault(item, f"expected {what}, found {kind_of(item.node)}", hint)
+
+    def _record(self, fault: Fault) -> None:
+        # A section that several sites share is read once for each of them: its mistakes are still one each.
+        mistake = (fault.location, fault.message)
+        if mistake not in self._known_faults:
+            self._known_faults.add(mistake)
+            self.faults.append(fault)
+
+    # -- mappings
+
+    def entries(self, item: Item, spelling: Spelling = as_written, chain: Chain = ()) -> dict[str, Item] | None:
+        """The entries of a mapping, with `$ref` and `<<` merged in; its own entries win.
+
+        Args:
+            item: The mapping; null is an empty one.
+            spelling: Makes different spellings of a key one.
+            chain: References that led here.
+
+        Returns:
+            Items by key; None if it is no mapping.
+        """
+        if item.is_null:
+            return {}
+        if not item.is_mapping:
+            self.expected(item, "a mapping")
+            return None
+        merged: dict[str, Item] = {}
+        own: dict[str, Item] = {}
+        for key, entry in self._pairs(item):
+            if key == "$ref":
+                merged.update(self._merged(entry, item.path, spelling, chain))
+            elif entry.key is not None and entry.key.tag == MERGE_TAG:
+                merged.update({**self._anchored(entry, item.path, spelling, chain), **merged})
+            else:
+                self._add_once(own, spelling(key), entry)
+        merged.update(own)
+        return merged
+
+    def _pairs(self, item: Item) -> Iterator[tuple[str, Item]]:
+        for key_node, value_node in item.node.value:
+            if key_node.id != "scalar":
+                self.fault(item, f"expected a name as key, found {kind_of(key_node)}", at=key_node)
+                continue
+            key = key_node.value
+            path = f"{item.path}.{key}" if item.path else key
+            yield key, Item(value_node, path, item.document, key_node)
+
+    def _add_once(self, entries: dict[str, Item], key: str, entry: Item) -> None:
+        first = entries.get(key)
+        if first is None or first.key is None or entry.key is None:
+            entries[key] = entry
+            return
+        same = f"{entry.key.value!r} is given twice"
+        spelled = "" if first.key.value == entry.key.value else f", first as {first.key.value!r}"
+        self.fault(entry, f"{same}{spelled} (first in line {first.key.start_mark.line + 1})", at=entry.key)
+
+    def _merged(self, reference: Item, path: str, spelling: Spelling, chain: Chain) -> dict[str, Item]:
+        merged: dict[str, Item] = {}
+        for one in self.elements(reference) if reference.is_sequence else [reference]:
+            text = self.text(one)
+            found = None if text is None else self.look_up(text, one, path, chain)
+            if found is not None:
+                target, longer = found
+                if not (target.is_mapping or target.is_null):
+                    self.fault(one, f"{text} is {kind_of(target.node)}, a mapping was expected")
+                    continue
+                merged.update(self.entries(target, spelling, longer) or {})
+        return merged
+
+    def _anchored(self, entry: Item, path: str, spelling: Spelling, chain: Chain) -> dict[str, Item]:
+        merged: dict[str, Item] = {}
+        nodes = entry.node.value if entry.is_sequence else [entry.node]
+        step = (entry.document.name, f"<<{id(entry.node)}")
+        if step in chain:
+            self.fault(entry, "the anchored mapping contains itself")
+            return merged
+        for node in reversed(nodes):
+            found = self.entries(Item(node, path, entry.document, entry.key), spelling, (*chain, step))
+            merged.update(found or {})
+        return merged
+
+    def fields(self, item: Item, known: Mapping[str, bool], what: str) -> dict[str, Item] | None:
+        """The entries of a mapping whose keys are ours.
+
+        Args:
+            item: The mapping.
+            known: For each key in snake case, whether it must be there.
+            what: What the mapping describes, for messages.
+
+        Returns:
+            Items by key in snake case, only known ones; None if it is no mapping.
+        """
+        entries = self.entries(item, snake_case)
+        if entries is None:
+            return None
+        for key, entry in entries.items():
+            if key not in known:
+                self.fault(
+                    entry,
+                    f"unknown key {entry.path.rpartition('.')[2]!r} in {what}",
+                    did_you_mean(key, list(known)),
+                    at=entry.key,
+                )
+        for key, required in known.items():
+            if required and key not in entries:
+                self.fault(item, f"{what} has no {key!r}", f"add {key!r}", at=item.key)
+        return {key: entry for key, entry in entries.items() if key in known}
+
+    # -- references
+
+    def follow(self, item: Item, chain: Chain = ()) -> Item | None:
+        """Replace a mapping that is only a `$ref` to one place by what stands there."""
+        while item.is_mapping and len(item.node.value) == 1:
+            (key_node, value_node) = item.node.value[0]
+            if key_node.value != "$ref" or value_node.id != "scalar":
+                break
+            reference = Item(value_node, f"{item.path}.$ref", item.document, key_node)
+            found = self.look_up(value_node.value, reference, item.path, chain)
+            if found is None:
+                return None
+            target, chain = found
+            item = target._replace(key=item.key)
+        return item
+
+    def look_up(self, text: str, reference: Item, path: str, chain: Chain = ()) -> tuple[Item, Chain] | None:
+        """Find what a reference points to.
+
+        Args:
+            text: The reference, such as `other.yaml#/operations` or `#/schemas/Grid`.
+            reference: Where it stands; the file is relative to that.
+            path: Key path that the result is used under.
+            chain: References that led here.
+
+        Returns:
+            The place found, not yet followed further, and the chain with this reference added; None if there is no
+            such place, which has been recorded.
+        """
+        file, pointer = split_reference(text)
+        if "://" in file:
+            self.fault(reference, f"{text} is on the network", "save the file beside this one and name that")
+            return None
+        document = reference.document if not file else self._open(file, reference)
+        if document is None:
+            return None
+        step = (document.name, pointer)
+        if step in chain:
+            self.circle(reference, (*chain[chain.index(step) :], step))
+            return None
+        target = self._walk(document, pointer, reference, (*chain, step))
+        return None if target is None else (target._replace(path=path), (*chain, step))
+
+    def _open(self, file: str, reference: Item) -> Document | None:
+        name = os.path.normpath(os.path.join(os.path.dirname(reference.document.name), file))
+        try:
+            return self.documents.open(name)
+        except OSError as error:
+            reason = "there is no such file" if isinstance(error, FileNotFoundError) else error.strerror
+            self.fault(reference, f"cannot read {name}: {reason}", "paths are relative to the file they stand in")
+            return None
+
+    def circle(self, reference: Item, circle: Chain) -> None:
+        """Record that references lead back to where they began, once for all places that lead into the circle.
+
+        Args:
+            reference: The one that closes it.
+            circle: All of them.
+        """
+        members = frozenset(circle)
+        if members not in self._circles:
+            self._circles.add(members)
+            shown = " -> ".join(f"#{pointer}" for _file, pointer in circle)
+            self.fault(reference, f"references go in a circle: {shown}", "one of them must be the thing itself")
+
+    def _walk(self, document: Document, pointer: str, reference: Item, chain: Chain) -> Item | None:
+        if document.root is None:
+            self.fault(reference, f"{document.name} is empty")
+            return None
+        item = Item(document.root, "", document, None)
+        for segment in parse_pointer(pointer):
+            found = self._step(item, segment, chain)
+            if found is None:
+                where = f"{document.name}#{pointer}"
+                near = did_you_mean(segment, _keys(item))
+                self.fault(reference, f"{where} does not exist: no {segment!r} in {item.path or 'the file'}", near)
+                return None
+            item = found
+        return item
+
+    def _step(self, item: Item, segment: str, chain: Chain) -> Item | None:
+        if item.is_sequence:
+            known = segment.isdecimal() and int(segment) < len(item.node.value)
+            node = item.node.value[int(segment)] if known else None
+            return node and Item(node, f"{item.path}[{segment}]", item.document, None)
+        if not item.is_mapping:
+            return None
+        for key, entry in self._pairs(item):
+            if key == segment:
+                return entry
+        if any(key.value in ("$ref", "<<") for key, _ in item.node.value):
+            return (self.entries(item, chain=chain) or {}).get(segment)
+        return None
+
+    # -- values
+
+    def elements(self, item: Item) -> list[Item]:
+        """The elements of a list; empty if it is none, which is recorded."""
+        if not item.is_sequence:
+            self.expected(item, "a list")
+            return []
+        return [Item(node, f"{item.path}[{index}]", item.document, None) for index, node in enumerate(item.node.value)]
+
+    def text(self, item: Item) -> str | None:
+        """A text."""
+        if item.is_scalar and item.node.tag not in NO_TEXT_TAGS:
+            return str(item.node.value)
+        quotes = item.node.tag in NO_TEXT_TAGS and not item.is_null
+        self.expected(item, "text", "put it in quotes" if quotes else "")
+        return None
+
+    def texts(self, item: Item) -> list[str]:
+        """A list of texts."""
+        return [text for text in map(self.text, self.elements(item)) if text is not None]
+
+    def flag(self, item: Item) -> bool | None:
+        """True or false."""
+        if item.node.tag == BOOL_TAG:
+            return bool(scalar_value(item.node))
+        self.expected(item, "true or false")
+        return None
+
+    def number(self, item: Item, what: str, *, whole: bool = False, positive: bool = False) -> float | None:
+        """A number from zero on.
+
+        Args:
+            item: Where it stands.
+            what: What is counted, for messages, such as `seconds`.
+            whole: Whether it must be a whole number.
+            positive: Whether zero is too small.
+        """
+        least = "a number above 0" if positive else "a number from 0 on"
+        value = _number(item.node)
+        if value is None or not (value > 0 or (value == 0 and not positive)) or (whole and value != int(value)):
+            self.expected(item, f"{'a whole number from 0 on' if whole else least} ({what})")
+            return None
+        return int(value) if whole else value
+
+    def data(self, item: Item, inside: tuple[Node, ...] = ()) -> Any:
+        """Any value, as plain Python; `$ref` has no meaning in it."""
+        node = item.node
+        if node in inside:
+            self.fault(item, "contains itself through an anchor")
+            return None
+        if node.id == "sequence":
+            return [self.data(element, (*inside, node)) for element in self.elements(item)]
+        if node.id == "mapping":
+            return self._plain_mapping(item, (*inside, node))
+        try:
+            return scalar_value(node)
+        except (ValueError, TypeError):
+            self.fault(item, f"{node.value!r} has the tag {node.tag}, which dfmesh has no value for")
+            return None
+
+    def _plain_mapping(self, item: Item, inside: tuple[Node, ...]) -> dict[str, Any]:
+        entries: dict[str, Item] = {}
+        merged: dict[str, Any] = {}
+        for key, entry in self._pairs(item):
+            if entry.key is not None and entry.key.tag == MERGE_TAG:
+                for one in self.elements(entry) if entry.is_sequence else [entry]:
+                    value = self.data(one, inside)
+                    merged = {**(value if isinstance(value, dict) else {}), **merged}
+            else:
+                self._add_once(entries, key, entry)
+        merged.update({key: self.data(entry, inside) for key, entry in entries.items()})
+        return merged
+
+    def mapping_data(self, item: Item) -> dict[str, Any]:
+        """A mapping of any values, as plain Python; null is an empty one."""
+        if not (item.is_mapping or item.is_null):
+            self.expected(item, "a mapping")
+            return {}
+        return self.data(item) or {}
+
+
+def _keys(item: Item) -> list[str]:
+    return [key.value for key, _value in item.node.value if key.id == "scalar"] if item.is_mapping else []
+
+
+def _number(node: Node) -> float | None:
+    if node.id != "scalar" or node.tag in (BOOL_TAG, NULL_TAG):
+        return None
+    try:
+        # YAML 1.1 reads 1e9 as text; a user means the number
+        value = scalar_value(node) if node.tag in (INT_TAG, FLOAT_TAG) else float(node.value)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None

@@ -1,0 +1,24 @@
+"""A site's own code: adapters, providers, site objects, secrets vaults."""
+
+from dfmesh.engine.adapters.adapter import Adapter
+from dfmesh.engine.adapters.calling import AdapterKind
+from dfmesh.engine.adapters.context import Provider, Site, SiteContext, Vault
+from dfmesh.engine.adapters.errors import AdapterArgumentError, AdapterLoadError, SecretError
+from dfmesh.engine.adapters.secrets import SecretsVault
+from dfmesh.engine.adapters.site import SiteAdapters
+from dfmesh.engine.adapters.storage import StoragePath
+
+__all__ = [
+    "Adapter",
+    "AdapterArgumentError",
+    "AdapterKind",
+    "AdapterLoadError",
+    "Provider",
+    "SecretError",
+    "SecretsVault",
+    "Site",
+    "SiteAdapters",
+    "SiteContext",
+    "StoragePath",
+    "Vault",
+]

@@ -1,0 +1,173 @@
+"""From the arguments of an operation to a call of its adapter.
+
+Everything that does not change between calls is worked out when the adapter is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from dfmesh.api import Parameter, did_you_mean
+from dfmesh.config import AdapterSpec, ArgumentSource, Constant, FromParameter, FromProvider, FromSecrets, FromSite
+from dfmesh.engine.adapters.calling import Signature
+from dfmesh.engine.adapters.errors import AdapterArgumentError, AdapterLoadError
+
+Bind = Callable[[dict[str, Any]], Callable[[], Any]]
+Fetch = Callable[[FromSecrets | FromProvider | FromSite], Callable[[], Any]]
+
+
+class Binding:
+    """Maps the arguments of an operation to the keywords of one adapter."""
+
+    def __init__(
+        self,
+        spec: AdapterSpec,
+        parameters: Iterable[Parameter],
+        call: Callable[..., Any],
+        signature: Signature,
+        fetch: Fetch,
+    ) -> None:
+        """Work out the mapping.
+
+        Args:
+            spec: The adapter in the federation file.
+            parameters: Parameters of the operation.
+            call: What is called, by keyword.
+            signature: The keywords it takes.
+            fetch: Gives a function that fetches a secret or property.
+
+        Raises:
+            AdapterLoadError: If no call could ever succeed.
+        """
+        self._spec = spec
+        self._parameters = {parameter.name: parameter for parameter in parameters}
+        self._call = call
+        self._signature = signature
+        self.keywords: dict[str, tuple[str, ...]] = {}
+        self._constants: dict[str, Any] = {}
+        self._fetched: list[tuple[str, Callable[[], Any]]] = []
+        if signature.positional:
+            self._refuse(f"{signature.positional[0]!r} can only be given by position; adapters are called by name")
+        self._map(spec.arguments if spec.arguments is not None else self._from_operation(), fetch)
+        self._needed = frozenset(
+            name for name, parameter in self._parameters.items() if parameter.required and self.keywords.get(name)
+        )
+        self._check_signature()
+
+    def _from_operation(self) -> dict[str, ArgumentSource]:
+        always = [name for name, parameter in self._parameters.items() if parameter.required or parameter.has_default]
+        for name in always:
+            if not self._signature.takes(name):
+                self._refuse(
+                    f"operation {self._spec.operation} has the parameter {name!r}, "
+                    f"which {self._adapter} does not take; add it there, or map the parameters with 'args'"
+                )
+        return {name: FromParameter(name) for name in self._parameters if self._signature.takes(name)}
+
+    def _map(self, arguments: dict[str, ArgumentSource], fetch: Fetch) -> None:
+        targets: dict[str, list[str]] = {name: [] for name in self._parameters}
+        for keyword, source in arguments.items():
+            if isinstance(source, FromParameter):
+                targets[source.parameter].append(keyword)
+                self._add_default(keyword, self._parameters[source.parameter])
+                continue
+            if source.exposed_as is not None:
+                targets.setdefault(source.exposed_as, []).append(keyword)
+            if isinstance(source, Constant):
+                self._constants[keyword] = source.value
+            else:
+                self._fetched.append((keyword, fetch(source)))
+        self.keywords = {name: tuple(keywords) for name, keywords in targets.items()}
+
+    def _add_default(self, keyword: str, parameter: Parameter) -> None:
+        if parameter.has_default:
+            self._constants[keyword] = parameter.default
+        elif not parameter.required and keyword in self._signature.needed:
+            # Optional for the user, needed by the adapter: None is what it gets in DFM, too.
+            self._constants[keyword] = None
+
+    def _check_signature(self) -> None:
+        given = {keyword for keywords in self.keywords.values() for keyword in keywords}
+        given.update(self._constants, (keyword for keyword, _ in self._fetched))
+        for keyword in given:
+            if not self._signature.takes(keyword):
+                hint = did_you_mean(keyword, self._signature.names)
+                self._refuse(f"'args' gives {keyword!r}, which {self._adapter} does not take ({hint})")
+        missing = sorted(self._signature.needed - given)
+        if missing:
+            self._refuse(
+                f"{self._adapter} needs {missing[0]!r}, which is neither a parameter of {self._spec.operation} "
+                "handed to it nor in 'args'"
+            )
+
+    def _refuse(self, reason: str) -> None:
+        raise AdapterLoadError(self._spec.path, reason, self._spec.location)
+
+    @property
+    def _adapter(self) -> str:
+        return f"{self._spec.path.rpartition('.')[2]}{self._signature}"
+
+    # -- calls
+
+    def function(self) -> Bind:
+        """Give the function that binds the arguments of one call."""
+        is_direct = not self._constants and not self._fetched
+        is_same = all(keywords == (name,) for name, keywords in self.keywords.items())
+        return self._direct() if is_direct and is_same else self._mapped()
+
+    def _direct(self) -> Bind:
+        """The common case: parameters are handed over under their own names."""
+        call, known, needed, complain = self._call, frozenset(self.keywords), self._needed, self._complain
+
+        def bind(arguments: dict[str, Any]) -> Callable[[], Any]:
+            names = arguments.keys()
+            if not (names <= known and needed <= names):
+                complain(arguments)
+            return partial(call, **arguments)
+
+        return bind
+
+    def _mapped(self) -> Bind:
+        call, keywords, needed, complain = self._call, self.keywords, self._needed, self._complain
+        constants, fetched = self._constants, tuple(self._fetched)
+        unused = self._unused_are_errors()
+
+        def bind(arguments: dict[str, Any]) -> Callable[[], Any]:
+            names = arguments.keys()
+            if not (names <= keywords.keys() and needed <= names) or (unused and not unused.isdisjoint(names)):
+                complain(arguments)
+            given = dict(constants)
+            for name, value in arguments.items():
+                for keyword in keywords[name]:
+                    given[keyword] = value
+            for keyword, fetch in fetched:
+                if keyword not in given:
+                    given[keyword] = fetch()
+            return partial(call, **given)
+
+        return bind
+
+    def _unused_are_errors(self) -> frozenset[str]:
+        """Parameters that `from-operation` cannot hand over. Explicit `args` may leave some out on purpose."""
+        if self._spec.arguments is not None:
+            return frozenset()
+        return frozenset(name for name, keywords in self.keywords.items() if not keywords)
+
+    def _complain(self, arguments: dict[str, Any]) -> None:
+        operation = self._spec.operation
+        for name in arguments:
+            if name in self._parameters and not self.keywords[name]:
+                raise AdapterArgumentError(
+                    f"operation {operation} has the parameter {name!r}, but its adapter {self._adapter} "
+                    f"does not take it ({self._spec.location})"
+                )
+            if name not in self.keywords:
+                hint = did_you_mean(name, list(self.keywords))
+                raise AdapterArgumentError(
+                    f"operation {operation} has no parameter {name!r} here, where its adapter is {self._adapter} "
+                    f"({hint})"
+                )
+        missing = sorted(self._needed - arguments.keys())
+        raise AdapterArgumentError(f"operation {operation} is called without {', '.join(map(repr, missing))}")

@@ -1,0 +1,30 @@
+"""Where a site notes which calls go on, so that somebody can tell after it was killed."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from dfmesh.netir import Frame
+
+
+class CallLog(Protocol):
+    """A record of calls that outlives the process that keeps it."""
+
+    def started(self, job: str, transition: int, frame: Frame) -> int:
+        """Note a call and return the slot in which it stands."""
+        ...
+
+    def ended(self, slot: int) -> None:
+        """Strike out the call in a slot."""
+        ...
+
+
+class NoCallLog:
+    """For targets whose sites cannot die alone."""
+
+    def started(self, job: str, transition: int, frame: Frame) -> int:
+        """Note nothing."""
+        return 0
+
+    def ended(self, slot: int) -> None:
+        """Strike out nothing."""

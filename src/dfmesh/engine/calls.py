@@ -1,0 +1,259 @@
+"""Carrying out calls: adapters of all kinds on the event loop or on worker threads, with retries and time-outs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import traceback
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from typing import Any, Protocol
+
+from dfmesh.engine.adapters import Adapter, AdapterKind, SiteAdapters
+from dfmesh.engine.worker_threads import WorkerThreads
+from dfmesh.errors import DfmeshError
+
+FIRST_BACKOFF = 0.1
+"""Seconds before the first retry of a failed call; doubled for each further one."""
+
+MAX_TRACEBACK = 20_000
+"""Characters of a traceback that travel; what is in the middle of a longer one is left out."""
+
+
+class CallOutcome(Protocol):
+    """What happens to the calls of a job; called on the event loop."""
+
+    def returned(self, call: int, value: Any, seconds: float) -> None:
+        """The call has ended with a value."""
+        ...
+
+    def raised(self, call: int, kind: str, message: str, trace: str, seconds: float) -> None:
+        """The call, or its generator, has ended with an error."""
+        ...
+
+    def streams(self, call: int) -> None:
+        """The call has returned a generator."""
+        ...
+
+    def item(self, call: int, value: Any, seconds: float) -> None:
+        """The generator has produced an item, after it was asked to."""
+        ...
+
+    def exhausted(self, call: int) -> None:
+        """The generator has no more items."""
+        ...
+
+
+class CallPlan:
+    """How the calls of one transition are made.
+
+    Attributes:
+        operation: Name of the operation.
+        provider: Provider in the site; None for the site's own interface.
+        retries: How often a failed call is tried again.
+        timeout: Seconds one attempt may take.
+        adapter: The adapter, once it was loaded.
+    """
+
+    __slots__ = ("adapter", "operation", "provider", "retries", "timeout")
+
+    def __init__(self, operation: str, provider: str | None, retries: int, timeout: float | None) -> None:
+        self.operation = operation
+        self.provider = provider
+        self.retries = retries
+        self.timeout = timeout
+        self.adapter: Adapter | None = None
+
+
+class Calls:
+    """The calls of one job at one site."""
+
+    def __init__(self, adapters: SiteAdapters, threads: WorkerThreads, outcome: CallOutcome) -> None:
+        self._adapters = adapters
+        self._threads = threads
+        self._outcome = outcome
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._streams: dict[int, Iterator[Any] | AsyncIterator[Any]] = {}
+        self._closed = False
+
+    def start(self, call: int, plan: CallPlan, arguments: dict[str, Any]) -> None:
+        """Begin a call."""
+        adapter = plan.adapter
+        if adapter is not None and adapter.kind is AdapterKind.FUNCTION and not plan.retries and plan.timeout is None:
+            try:
+                function = adapter.bind(arguments)
+            except Exception as error:  # noqa: BLE001 - whatever binding says is the call's error
+                self._raised(call, error, 0.0)
+                return
+            self._threads.submit(function, lambda value, error, seconds: self._ended(call, value, error, seconds))
+        else:
+            task = asyncio.get_running_loop().create_task(self._attempts(call, plan, arguments))
+            self._tasks[call] = task
+            task.add_done_callback(lambda _: self._tasks.pop(call, None))
+
+    def pull(self, call: int) -> None:
+        """Let a generator produce its next item."""
+        stream = self._streams.get(call)
+        if isinstance(stream, AsyncIterator):
+            self._tasks[call] = task = asyncio.get_running_loop().create_task(self._next_async(call, stream))
+            task.add_done_callback(lambda _: self._tasks.pop(call, None))
+        elif stream is not None:
+            self._threads.submit(
+                lambda: next(stream, _END), lambda value, error, seconds: self._next(call, value, error, seconds)
+            )
+
+    def close(self) -> None:
+        """Give up all calls; nothing is told about them any more."""
+        self._closed = True
+        for task in list(self._tasks.values()):
+            task.cancel()
+        for stream in self._streams.values():
+            if isinstance(stream, Generator):
+                self._threads.submit(stream.close, _ignore)
+        self._streams.clear()
+
+    async def _attempts(self, call: int, plan: CallPlan, arguments: dict[str, Any]) -> None:
+        backoff = FIRST_BACKOFF
+        for attempt in range(plan.retries + 1):
+            started = time.perf_counter()
+            try:
+                value = await self._limited(plan, arguments)
+            except asyncio.CancelledError as error:
+                if self._closed:
+                    raise
+                failure: BaseException = error  # The adapter cancelled itself.
+            except BaseException as error:  # noqa: BLE001 - adapters may raise anything, SystemExit included
+                failure = error
+            else:
+                self._ended(call, value, None, time.perf_counter() - started)
+                return
+            if attempt == plan.retries:
+                self._ended(call, None, failure, time.perf_counter() - started)
+            else:
+                await asyncio.sleep(backoff)
+                backoff *= 2
+
+    async def _limited(self, plan: CallPlan, arguments: dict[str, Any]) -> Any:
+        try:
+            async with asyncio.timeout(plan.timeout):
+                return await self._attempt(plan, arguments)
+        except TimeoutError as error:
+            if plan.timeout is None or error.__cause__ is None:
+                raise
+            raise CallTimeoutError(f"the call took longer than its timeout of {plan.timeout} s") from None
+
+    async def _attempt(self, plan: CallPlan, arguments: dict[str, Any]) -> Any:
+        if plan.adapter is None:
+            plan.adapter = await self._on_thread(lambda: self._adapters.find(plan.operation, plan.provider))
+        function = plan.adapter.bind(arguments)
+        kind = plan.adapter.kind
+        if kind is AdapterKind.COROUTINE:
+            return await function()
+        result = function() if kind is AdapterKind.ASYNC_GENERATOR else await self._on_thread(function)
+        if kind in _STREAMING and not isinstance(result, Iterator | AsyncIterator):
+            return iter(result)  # Annotated as an iterator, and an iterable came.
+        return result
+
+    def _on_thread(self, function: Callable[[], Any]) -> asyncio.Future[Any]:
+        future = asyncio.get_running_loop().create_future()
+
+        def done(value: Any, error: BaseException | None, _seconds: float) -> None:
+            if future.done():
+                return
+            if isinstance(error, StopIteration | SystemExit | KeyboardInterrupt):
+                error = _Escaped(error)  # These cannot be set on a future, or would end the loop.
+            if error is None:
+                future.set_result(value)
+            else:
+                future.set_exception(error)
+
+        self._threads.submit(function, done)
+        return future
+
+    def _ended(self, call: int, value: Any, error: BaseException | None, seconds: float) -> None:
+        if self._closed:
+            return
+        if error is not None:
+            self._raised(call, error, seconds)
+        elif isinstance(value, _STREAMS):
+            self._streams[call] = value
+            self._outcome.streams(call)
+        else:
+            self._outcome.returned(call, value, seconds)
+
+    def _raised(self, call: int, error: BaseException, seconds: float) -> None:
+        kind, message, trace = describe(error)
+        self._outcome.raised(call, kind, message, trace, seconds)
+
+    async def _next_async(self, call: int, stream: AsyncIterator[Any]) -> None:
+        started = time.perf_counter()
+        value: Any = _END
+        failure: BaseException | None = None
+        try:
+            value = await anext(stream, _END)
+        except asyncio.CancelledError as error:
+            if self._closed:
+                raise
+            failure = error
+        except BaseException as error:  # noqa: BLE001 - as in _attempts
+            failure = error
+        self._tasks.pop(call, None)  # The next pull may begin while this task winds up.
+        self._next(call, value, failure, time.perf_counter() - started)
+
+    def _next(self, call: int, value: Any, error: BaseException | None, seconds: float) -> None:
+        if self._closed:
+            return
+        if error is not None:
+            self._streams.pop(call, None)
+            self._raised(call, error, seconds)
+        elif value is _END:
+            self._streams.pop(call, None)
+            self._outcome.exhausted(call)
+        else:
+            self._outcome.item(call, value, seconds)
+
+
+class CallTimeoutError(DfmeshError):
+    """A call took longer than its `timeout`."""
+
+
+class _Escaped(Exception):  # noqa: N818 - a wrapper, not an error of its own
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+_END: Any = object()
+
+_STREAMING = (AdapterKind.GENERATOR, AdapterKind.ASYNC_GENERATOR)
+
+_STREAMS = (Iterator, AsyncIterator)
+"""Values that are streams whoever returns them: nothing else could be done with one that has to be sent."""
+
+
+def _ignore(_value: Any, _error: BaseException | None, _seconds: float) -> None:
+    return
+
+
+def describe(error: BaseException) -> tuple[str, str, str]:
+    """Give an exception's kind, message and traceback as text, without dfmesh's own frames before the adapter's."""
+    if isinstance(error, _Escaped):
+        error = error.error
+    kind = type(error).__name__
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001 - an exception whose text cannot be made is no reason to lose it
+        message = "(its message could not be made)"
+    if isinstance(error, SystemExit):
+        message = f"the adapter called sys.exit({error.code!r})"
+    if isinstance(error, DfmeshError):
+        return kind, message, ""
+    trace = "".join(traceback.format_exception(type(error), error, _adapter_frames(error)))
+    if len(trace) > MAX_TRACEBACK:
+        trace = f"{trace[: MAX_TRACEBACK // 2]}\n...\n{trace[-MAX_TRACEBACK // 2 :]}"
+    return kind, message, trace
+
+
+def _adapter_frames(error: BaseException) -> Any:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None and "dfmesh" in trace.tb_frame.f_globals.get("__name__", ""):
+        trace = trace.tb_next
+    return trace

@@ -1,0 +1,178 @@
+"""What happens to a NetRunner, and what it wants done about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dfmesh.engine.messages import Failure
+from dfmesh.engine.tokens import Token
+from dfmesh.netir import Frame
+
+# Events
+
+
+@dataclass(slots=True)
+class FrameOpened:
+    """A parameter set begins here."""
+
+    frame: Frame
+    parameters: dict[str, Token]
+
+
+@dataclass(slots=True)
+class TokenArrived:
+    """Another site sent a token."""
+
+    route: int
+    frame: Frame
+    token: Token
+
+
+@dataclass(slots=True)
+class ScopeEnded:
+    """A loop elsewhere has opened all its iterations below `frame`."""
+
+    scope: int
+    frame: Frame
+    count: int
+    failure: Failure | None
+
+
+@dataclass(slots=True)
+class IterationsDone:
+    """Another site is done with iterations of a loop of this one."""
+
+    scope: int
+    frames: tuple[Frame, ...]
+    site: str
+
+
+@dataclass(slots=True)
+class CallReturned:
+    """A call ended with a value."""
+
+    call: int
+    value: Any
+
+
+@dataclass(slots=True)
+class CallRaised:
+    """A call, or the stream it returned, ended with an error."""
+
+    call: int
+    failure: Failure
+
+
+@dataclass(slots=True)
+class StreamOpened:
+    """A call returned a generator. Its items come one by one, each after a `PullStream`."""
+
+    call: int
+
+
+@dataclass(slots=True)
+class StreamItem:
+    """The generator produced an item."""
+
+    call: int
+    value: Any
+
+
+@dataclass(slots=True)
+class StreamEnded:
+    """The generator has no more items."""
+
+    call: int
+
+
+Event = (
+    FrameOpened
+    | TokenArrived
+    | ScopeEnded
+    | IterationsDone
+    | CallReturned
+    | CallRaised
+    | StreamOpened
+    | StreamItem
+    | StreamEnded
+)
+
+# Instructions
+
+
+@dataclass(slots=True)
+class StartCall:
+    """Call the adapter of a transition."""
+
+    call: int
+    transition: int
+    frame: Frame
+    arguments: dict[str, Any]
+
+
+@dataclass(slots=True)
+class PullStream:
+    """Let the generator of a call produce its next item."""
+
+    call: int
+
+
+@dataclass(slots=True)
+class SendToken:
+    """Send a token to another site. `transition` made it."""
+
+    site: str
+    route: int
+    frame: Frame
+    token: Token
+    transition: int
+
+
+@dataclass(slots=True)
+class SendScopeEnded:
+    """Tell another site that a loop of this one has opened all its iterations."""
+
+    site: str
+    scope: int
+    frame: Frame
+    count: int
+    failure: Failure | None
+
+
+@dataclass(slots=True)
+class SendIterationDone:
+    """Tell the site of a loop that this one is done with an iteration."""
+
+    site: str
+    scope: int
+    frame: Frame
+
+
+@dataclass(slots=True)
+class SendYield:
+    """Send a result to the homesite. `transition` is the yield."""
+
+    transition: int
+    place: str
+    frame: Frame
+    value: Any
+
+
+@dataclass(slots=True)
+class ReportFailure:
+    """Tell the homesite of an error that began here."""
+
+    failure: Failure
+
+
+@dataclass(slots=True)
+class ReportFrame:
+    """Tell the homesite that a parameter set is done here, after the yields sent so far in it."""
+
+    frame: Frame
+
+
+Instruction = (
+    StartCall | PullStream | SendToken | SendScopeEnded | SendIterationDone | SendYield | ReportFailure | ReportFrame
+)

@@ -1,0 +1,308 @@
+"""JobController: one job at one site. Feeds its NetRunner and carries out what that says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dfmesh.engine import events, messages
+from dfmesh.engine.call_log import CallLog
+from dfmesh.engine.calls import CallPlan, Calls
+from dfmesh.engine.carrier import Carrier
+from dfmesh.engine.events import Event, Instruction
+from dfmesh.engine.messages import AnyMessage, Failure, OperationReport, Payload, SiteReport
+from dfmesh.engine.net_runner import NetRunner
+from dfmesh.engine.tokens import SKIPPED, Failed, Token
+from dfmesh.errors import ValueDecodingError, ValueEncodingError
+from dfmesh.netir import Call, Frame, NetIR, Reduce
+
+Soon = Callable[[Callable[[], None]], Any]
+"""Runs a function when the event loop has handled what is there now."""
+
+
+class _Statistics:
+    """Figures of one transition."""
+
+    __slots__ = ("bytes_out", "done", "failed", "running", "seconds")
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.done = 0
+        self.failed = 0
+        self.seconds = 0.0
+        self.bytes_out = 0
+
+
+class JobController:
+    """One job at one site.
+
+    Attributes:
+        job: Its id.
+        homesite: Where reports and results go.
+    """
+
+    def __init__(
+        self, job: str, net: NetIR, carrier: Carrier, call_log: CallLog, make_calls: Callable[[JobController], Calls], soon: Soon
+    ) -> None:
+        """Get ready to run the site's part of a job.
+
+        Args:
+            job: Id of the job.
+            net: What to run.
+            carrier: Sends messages.
+            call_log: Notes the calls that go on.
+            make_calls: Makes what carries out calls.
+            soon: Defers a function to the end of the current turn of the event loop.
+
+        Raises:
+            ValueDecodingError: a constant of the net is not a value.
+        """
+        self.job = job
+        self.site = net.site
+        self.homesite = net.homesite
+        self._runner = NetRunner(net)
+        self._transitions = self._runner.wired.transitions
+        self._carrier = carrier
+        self._call_log = call_log
+        self._calls = make_calls(self)
+        self._soon = soon
+        self._plans = [_plan(transition.ir.action) for transition in self._transitions]
+        self._statistics = [_Statistics() for _ in self._transitions]
+        self._slots: dict[int, int] = {}
+        self._yields: dict[int, int] = {}
+        self._done_iterations: dict[tuple[str, int], list[Frame]] = {}
+        self._bytes_sent: dict[str, int] = {}
+        self._sent: dict[str, int] = {}
+        self._received: dict[str, int] = {}
+        self._watched = False
+        self._idle_told: tuple[dict[str, int], dict[str, int]] | None = None
+        self._packed: tuple[Any, Payload] | None = None
+
+    # Messages from other sites
+
+    def receive(self, peer: str, message: AnyMessage) -> None:
+        """Take in a message about this job."""
+        match message:
+            case messages.TokenPackage():
+                self._count_received(peer)
+                token = self._token_of(message)
+                self.handle(events.TokenArrived(message.route, message.frame, token))
+            case messages.IterationsDone(scope=scope, frames=frames):
+                self._count_received(peer)
+                self.handle(events.IterationsDone(scope, frames, peer))
+            case messages.ScopeEnded(scope=scope, frame=frame, count=count, failure=failure):
+                self._count_received(peer)
+                self.handle(events.ScopeEnded(scope, frame, count, failure))
+            case messages.OpenFrame(frame=frame, parameters=parameters):
+                values = {name: self._unpacked(payload, frame) for name, payload in parameters.items()}
+                self.handle(events.FrameOpened(frame, values))
+            case messages.ReportProgress():
+                self.send(peer, messages.Progress(self.job, (self.report(),)))
+            case messages.WatchIdle():
+                self._watched = True
+                self._tell_idle()
+
+    def _count_received(self, peer: str) -> None:
+        self._received[peer] = self._received.get(peer, 0) + 1
+
+    def _token_of(self, package: messages.TokenPackage) -> Token:
+        if package.payload is not None:
+            return self._unpacked(package.payload, package.frame)
+        if package.failure is not None:
+            return Failed(package.failure)
+        return SKIPPED if package.skipped else None
+
+    def _unpacked(self, payload: Payload, frame: Frame) -> Token:
+        try:
+            return self._carrier.unpack(payload)
+        except ValueDecodingError as error:
+            failure = Failure(self.site, "decode", "", frame, "", type(error).__name__, str(error))
+            self.send(self.homesite, messages.FailureReport(self.job, failure))
+            return Failed(failure)
+
+    # The runner
+
+    def handle(self, event: Event) -> None:
+        """Feed an event to the runner and carry out the instructions."""
+        for instruction in self._runner.handle(event):
+            self._carry_out(instruction)
+        self._packed = None
+        if self._watched:
+            self._tell_idle()
+
+    def _carry_out(self, instruction: Instruction) -> None:
+        match instruction:
+            case events.SendToken():
+                self._send_token(instruction)
+            case events.StartCall():
+                self._start_call(instruction)
+            case events.SendIterationDone(site=site, scope=scope, frame=frame):
+                self._iteration_done(site, scope, frame)
+            case events.SendYield():
+                self._send_yield(instruction)
+            case events.PullStream(call=call):
+                self._calls.pull(call)
+            case events.SendScopeEnded(site=site, scope=scope, frame=frame, count=count, failure=failure):
+                self._send_site(site, messages.ScopeEnded(self.job, scope, frame, count, failure))
+            case events.ReportFailure(failure=failure):
+                self.send(self.homesite, messages.FailureReport(self.job, failure))
+            case events.ReportFrame(frame=frame):
+                yields = self._yields.pop(frame[0], 0)
+                self.send(self.homesite, messages.FrameReport(self.job, frame, yields))
+
+    def send(self, peer: str, message: AnyMessage) -> int:
+        """Send a message and note its size."""
+        size = self._carrier.send(peer, message)
+        self._bytes_sent[peer] = self._bytes_sent.get(peer, 0) + size
+        return size
+
+    def _send_site(self, site: str, message: AnyMessage) -> int:
+        self._sent[site] = self._sent.get(site, 0) + 1
+        return self.send(site, message)
+
+    def _send_token(self, instruction: events.SendToken) -> None:
+        route, frame, token = instruction.route, instruction.frame, instruction.token
+        if isinstance(token, Failed):
+            package = messages.TokenPackage(self.job, route, frame, failure=token.failure)
+        elif token is SKIPPED:
+            package = messages.TokenPackage(self.job, route, frame, skipped=True)
+        elif token is None:
+            package = messages.TokenPackage(self.job, route, frame)
+        else:
+            try:
+                package = messages.TokenPackage(self.job, route, frame, self._pack(token))
+            except ValueEncodingError as error:
+                failure = self._unsendable(instruction.transition, frame, error)
+                package = messages.TokenPackage(self.job, route, frame, failure=failure)
+        self._statistics[instruction.transition].bytes_out += self._send_site(instruction.site, package)
+
+    def _pack(self, value: Any) -> Payload:
+        """Pack a value once for all the sites that an event sends it to."""
+        if self._packed is None or self._packed[0] is not value:
+            self._packed = (value, self._carrier.pack(value))
+        return self._packed[1]
+
+    def _unsendable(self, transition: int, frame: Frame, error: ValueEncodingError) -> Failure:
+        ir = self._transitions[transition].ir
+        failure = Failure(self.site, ir.name, ir.node, frame, ir.location, type(error).__name__, str(error))
+        if not self._runner.wired.scopes[ir.scope].tolerant:
+            self.send(self.homesite, messages.FailureReport(self.job, failure))
+        return failure
+
+    def _send_yield(self, instruction: events.SendYield) -> None:
+        frame = instruction.frame
+        ir = self._transitions[instruction.transition].ir
+        try:
+            payload = self._pack(instruction.value)
+        except ValueEncodingError as error:
+            self._unsendable(instruction.transition, frame, error)
+            return
+        self._yields[frame[0]] = self._yields.get(frame[0], 0) + 1
+        package = messages.YieldPackage(self.job, instruction.place, frame, ir.node, self.site, payload)
+        self._statistics[instruction.transition].bytes_out += self.send(self.homesite, package)
+
+    def _iteration_done(self, site: str, scope: int, frame: Frame) -> None:
+        if not self._done_iterations:
+            self._soon(self._flush_iterations)
+        self._done_iterations.setdefault((site, scope), []).append(frame)
+
+    def _flush_iterations(self) -> None:
+        done, self._done_iterations = self._done_iterations, {}
+        for (site, scope), frames in done.items():
+            self._send_site(site, messages.IterationsDone(self.job, scope, tuple(frames)))
+        if self._watched:
+            self._tell_idle()
+
+    def _tell_idle(self) -> None:
+        """Tell the homesite that nothing goes on here, if that is so and it does not know it."""
+        if not self._runner.idle or self._done_iterations:
+            return
+        state = (dict(self._sent), dict(self._received))
+        if state != self._idle_told:
+            self._idle_told = state
+            self.send(self.homesite, messages.SiteIdle(self.job, *state))
+
+    # Calls
+
+    def _start_call(self, instruction: events.StartCall) -> None:
+        position = instruction.transition
+        plan = self._plans[position]
+        if plan is None:
+            raise TypeError(f"{self._transitions[position].ir.name} makes no calls")
+        self._statistics[position].running += 1
+        transition = self._transitions[position].ir.id
+        self._slots[instruction.call] = self._call_log.started(self.job, transition, instruction.frame)
+        self._calls.start(instruction.call, plan, instruction.arguments)
+
+    def _call_over(self, call: int, seconds: float, *, failed: bool) -> None:
+        self._call_log.ended(self._slots.pop(call))
+        statistics = self._statistics[self._runner.calls[call][0].position]
+        statistics.running -= 1
+        statistics.seconds += seconds
+        if failed:
+            statistics.failed += 1
+        else:
+            statistics.done += 1
+
+    def returned(self, call: int, value: Any, seconds: float) -> None:
+        """A call has ended with a value."""
+        self._call_over(call, seconds, failed=False)
+        self.handle(events.CallReturned(call, value))
+
+    def raised(self, call: int, kind: str, message: str, trace: str, seconds: float) -> None:
+        """A call has ended with an error."""
+        self._call_over(call, seconds, failed=True)
+        transition, frame = self._runner.calls[call]
+        ir = transition.ir
+        failure = Failure(self.site, ir.name, ir.node, frame, ir.location, kind, message, trace)
+        self.handle(events.CallRaised(call, failure))
+
+    def streams(self, call: int) -> None:
+        """A call has returned a generator."""
+        self.handle(events.StreamOpened(call))
+
+    def item(self, call: int, value: Any, seconds: float) -> None:
+        """A generator has produced an item."""
+        self._statistics[self._runner.calls[call][0].position].seconds += seconds
+        self.handle(events.StreamItem(call, value))
+
+    def exhausted(self, call: int) -> None:
+        """A generator has no more items."""
+        self._call_over(call, 0.0, failed=False)
+        self.handle(events.StreamEnded(call))
+
+    # Reports and the end
+
+    def report(self) -> SiteReport:
+        """Say how far this site is."""
+        operations = [
+            OperationReport(
+                transition.ir.node,
+                transition.ir.name,
+                transition.ir.location,
+                self._runner.waiting(transition),
+                statistics.running,
+                statistics.done,
+                statistics.failed,
+                statistics.seconds,
+                statistics.bytes_out,
+            )
+            for transition, statistics, plan in zip(self._transitions, self._statistics, self._plans, strict=True)
+            if plan is not None
+        ]
+        return SiteReport(self.site, tuple(operations), dict(self._bytes_sent))
+
+    def close(self) -> None:
+        """Give up what goes on."""
+        self._calls.close()
+        for slot in self._slots.values():
+            self._call_log.ended(slot)
+        self._slots.clear()
+
+
+def _plan(action: Any) -> CallPlan | None:
+    if isinstance(action, Call | Reduce):
+        return CallPlan(action.operation, action.provider, action.retries, action.timeout)
+    return None
+
+

@@ -1,0 +1,201 @@
+"""Loops: opening iterations within the window, and knowing when they are done everywhere."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from dfmesh.engine import events
+from dfmesh.engine.messages import Failure
+from dfmesh.engine.streams import StreamToken
+from dfmesh.engine.tokens import MISSING
+from dfmesh.errors import DfmeshError
+from dfmesh.netir import Frame, Loop, Port
+
+if TYPE_CHECKING:
+    from dfmesh.engine.net_runner import NetRunner
+    from dfmesh.engine.wiring import WiredScope, WiredTransition
+
+
+class LoopRun:
+    """A loop over one sequence.
+
+    Attributes:
+        transition: The loop.
+        scope: Its body.
+        frame: Its frame.
+        window: How many iterations may be open.
+        items: What is left of the sequence; None for a stream.
+        queue: Items of a stream that have come and are not yet opened.
+        stream: Call that streams; None for a sequence.
+        opened: How many iterations have been opened.
+        open: Bits of the taking-part sites that are not done yet, per open iteration.
+        exhausted: Whether a stream has ended.
+        failure: Why the stream broke off.
+    """
+
+    __slots__ = (
+        "exhausted",
+        "failure",
+        "frame",
+        "items",
+        "open",
+        "opened",
+        "queue",
+        "scope",
+        "stream",
+        "transition",
+        "window",
+    )
+
+    def __init__(self, transition: WiredTransition, scope: WiredScope, frame: Frame, window: int) -> None:
+        self.transition = transition
+        self.scope = scope
+        self.frame = frame
+        self.window = window
+        self.items: Iterator[Any] | None = None
+        self.queue: deque[Any] = deque()
+        self.stream: int | None = None
+        self.opened = 0
+        self.open: dict[Frame, int] = {}
+        self.exhausted = False
+        self.failure: Failure | None = None
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another item would be opened at once."""
+        return len(self.open) + len(self.queue) < self.window
+
+
+class Loops:
+    """The NetRunner's rules for loops."""
+
+    def __init__(self, runner: NetRunner) -> None:
+        self._runner = runner
+
+    # At the site of the loop
+
+    def start(self, transition: WiredTransition, frame: Frame, values: list[Any]) -> None:
+        """Begin a loop whose inputs are complete."""
+        action = transition.ir.action
+        if not isinstance(action, Loop):
+            raise TypeError(f"{transition.ir.name} is no loop")
+        scope = self._runner.wired.scopes[action.body]
+        run = LoopRun(transition, scope, frame, action.window)
+        token = None if transition.streamable is None else values[transition.streamable]
+        if isinstance(token, StreamToken):
+            scope.runs[frame] = run
+            self._runner.streams.take(run, token)
+        else:
+            run.items = elements_of(transition.evaluate(values))
+            scope.runs[frame] = run
+            self.advance(run)
+
+    def advance(self, run: LoopRun) -> None:
+        """Open iterations as far as the window allows; end the loop where nothing is left."""
+        while len(run.open) < run.window:
+            if run.items is None:
+                if not run.queue:
+                    break
+                self._open(run, run.queue.popleft())
+                continue
+            try:
+                item = next(run.items, MISSING)
+            except Exception as error:
+                run.failure = self._runner.failed(run.transition, run.frame, error).failure
+                item = MISSING
+            if item is MISSING:
+                run.exhausted = True
+                break
+            self._open(run, item)
+        if run.exhausted and not run.queue:
+            self._end(run)
+        elif run.stream is not None:
+            self._runner.streams.pull(run.stream)
+
+    def _open(self, run: LoopRun, item: Any) -> None:
+        frame = (*run.frame, run.opened)
+        if run.scope.participants:
+            run.open[frame] = (1 << len(run.scope.participants)) - 1
+        send, transition = self._runner.send, run.transition
+        send(transition, Port.ELEMENT, frame, item)
+        send(transition, Port.INDEX, frame, run.opened)
+        send(transition, Port.ITERATION, frame, None)
+        run.opened += 1
+
+    def _end(self, run: LoopRun) -> None:
+        if run.scope.runs.pop(run.frame, None) is None:
+            return
+        self._tell_end(run.scope, run.frame, run.opened, run.failure)
+        self._runner.finish(run.transition, run.frame, None)
+
+    def end_unopened(self, transition: WiredTransition, frame: Frame, failure: Failure | None) -> None:
+        """End a loop that never began, since it was skipped or its sequence failed."""
+        if transition.body is not None:
+            self._tell_end(self._runner.wired.scopes[transition.body], frame, 0, failure)
+
+    def _tell_end(self, scope: WiredScope, frame: Frame, count: int, failure: Failure | None) -> None:
+        for site in scope.participants:
+            if site == self._runner.site:
+                self.scope_ended(scope, frame, count, failure)
+            else:
+                self._runner.emit(events.SendScopeEnded(site, scope.id, frame, count, failure))
+
+    def iterations_done(self, scope: WiredScope, frames: tuple[Frame, ...], site: str) -> None:
+        """A taking-part site is done with iterations; open others in their place."""
+        bit = 1 << scope.participants.index(site)
+        advanced: dict[Frame, LoopRun] = {}
+        for frame in frames:
+            run = scope.runs.get(frame[:-1])
+            if run is None or frame not in run.open:
+                continue  # The loop has opened its last iteration and forgotten about it.
+            left = run.open[frame] & ~bit
+            if left:
+                run.open[frame] = left
+            else:
+                del run.open[frame]
+                advanced[run.frame] = run
+        for run in advanced.values():
+            self.advance(run)
+
+    # At the sites that take part
+
+    def iteration_done_here(self, scope: WiredScope, frame: Frame) -> None:
+        """This site has nothing left to do in an iteration."""
+        parent = frame[:-1]
+        progress = scope.progress.get(parent)
+        if progress is None:
+            progress = scope.progress[parent] = [0, None]
+        progress[0] = (progress[0] or 0) + 1
+        if scope.head_site == self._runner.site:
+            self.iterations_done(scope, (frame,), self._runner.site)
+        else:
+            self._runner.emit(events.SendIterationDone(scope.head_site, scope.id, frame))
+        self._close_when_done(scope, parent)
+
+    def scope_ended(self, scope: WiredScope, frame: Frame, count: int, failure: Failure | None) -> None:
+        """The loop over a scope has told how many iterations there are below a frame."""
+        progress = scope.progress.setdefault(frame, [0, None])
+        progress[1] = count
+        self._runner.gatherings.ended(scope, frame, count, failure)
+        self._close_when_done(scope, frame)
+
+    def _close_when_done(self, scope: WiredScope, frame: Frame) -> None:
+        progress = scope.progress.get(frame)
+        if progress is not None and progress[0] == progress[1] and scope.parent is not None:
+            del scope.progress[frame]
+            self._runner.done(self._runner.wired.scopes[scope.parent], frame)
+
+
+def elements_of(sequence: Any) -> Iterator[Any]:
+    """Iterate over what a loop takes as a sequence.
+
+    Raises:
+        DfmeshError: it is not one. Text and bytes are not, though Python could iterate them.
+    """
+    if isinstance(sequence, str | bytes | bytearray) or not hasattr(sequence, "__iter__"):
+        raise DfmeshError(
+            f"ForEach goes over lists, arrays and the like, not over a value of type {type(sequence).__name__}"
+        )
+    return iter(sequence)

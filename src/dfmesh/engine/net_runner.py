@@ -1,0 +1,361 @@
+"""NetRunner: runs one NetIR at one site, as a pure state machine.
+
+`handle(event)` returns the instructions that the event leads to. There is no clock, task, socket or thread in here;
+JobController (on asyncio) and the simulator (on a virtual clock) carry the instructions out.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from dfmesh.engine import events
+from dfmesh.engine.events import Event, Instruction
+from dfmesh.engine.gathering import Gatherings
+from dfmesh.engine.loops import Loops
+from dfmesh.engine.messages import Failure
+from dfmesh.engine.streams import Streams, StreamToken
+from dfmesh.engine.tokens import ABNORMAL, MISSING, SKIPPED, Failed, Token
+from dfmesh.engine.wiring import OuterInput, Slot, Target, WiredNet, WiredScope, WiredTransition
+from dfmesh.errors import DfmeshError
+from dfmesh.netir import (
+    ROOT_SCOPE,
+    Branch,
+    Call,
+    Choose,
+    Collect,
+    Evaluate,
+    Frame,
+    Loop,
+    NetIR,
+    Port,
+    Reduce,
+    Role,
+    Route,
+    SendYield,
+    select,
+)
+
+_Ready = tuple[WiredTransition, Frame, list[Any], bool]
+
+
+class NetRunner:
+    """Runs the part of a job that one site has.
+
+    Every transition fires exactly once per frame of its scope, with a value, an error or a skip; a scope's frame is
+    done here when all that this site has in it is, and then everything stored for it is dropped.
+
+    Attributes:
+        wired: The net.
+        site: Whose it is.
+        calls: Calls going on: transition and frame by the number of the call.
+    """
+
+    def __init__(self, net: NetIR) -> None:
+        """Get ready to run a net.
+
+        Raises:
+            ValueDecodingError: a constant in it is not a value.
+        """
+        self.wired = WiredNet(net)
+        self.site = net.site
+        self.calls: dict[int, tuple[WiredTransition, Frame]] = {}
+        self._next_call = 0
+        self._ready: deque[_Ready] = deque()
+        self._out: list[Instruction] = []
+        self.loops = Loops(self)
+        self.gatherings = Gatherings(self)
+        self.streams = Streams(self)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no call is going on."""
+        return not self.calls
+
+    def handle(self, event: Event) -> list[Instruction]:
+        """Take in an event and give the instructions it leads to, in order."""
+        match event:
+            case events.TokenArrived(route=route, frame=frame, token=token):
+                for target in self.wired.arrivals.get(route, ()):
+                    self.deliver(target, frame, token)
+            case events.CallReturned(call=call, value=value):
+                transition, frame = self.calls.pop(call)
+                self._call_ended(transition, frame, value)
+            case events.CallRaised(call=call, failure=failure):
+                transition, frame = self.calls.pop(call)
+                self._call_failed(call, transition, frame, failure)
+            case events.IterationsDone(scope=scope, frames=frames, site=site):
+                self.loops.iterations_done(self.wired.scopes[scope], frames, site)
+            case events.ScopeEnded(scope=scope, frame=frame, count=count, failure=failure):
+                self.loops.scope_ended(self.wired.scopes[scope], frame, count, failure)
+            case events.FrameOpened(frame=frame, parameters=parameters):
+                self._open_frame(frame, parameters)
+            case events.StreamOpened(call=call):
+                self.streams.opened(call)
+            case events.StreamItem(call=call, value=value):
+                self.streams.item(call, value)
+            case events.StreamEnded(call=call):
+                self.streams.ended(call)
+        ready = self._ready
+        while ready:
+            self._fire(*ready.popleft())
+        out, self._out = self._out, []
+        return out
+
+    def emit(self, instruction: Instruction) -> None:
+        """Add an instruction to the answer to the current event."""
+        self._out.append(instruction)
+
+    def waiting(self, transition: WiredTransition) -> int:
+        """Count the frames for which some tokens of a transition are there and some are not."""
+        behind_outer = sum(len(slots) for outer in transition.outers for slots in outer.waiting.values())
+        return len(transition.slots) + behind_outer
+
+    def _open_frame(self, frame: Frame, parameters: dict[str, Token]) -> None:
+        for name, targets in self.wired.parameters.items():
+            for target in targets:
+                self.deliver(target, frame, parameters[name])
+        for target in self.wired.starts:
+            self.deliver(target, frame, None)
+        root = self.wired.scopes[ROOT_SCOPE]
+        if root.size == 0:
+            self.frame_done(root, frame)
+
+    # Tokens
+
+    def deliver(self, target: Target, frame: Frame, token: Token) -> None:
+        """Put a token on a place; fire what it completes."""
+        transition, index, outer, gathered = target
+        if gathered:
+            self.gatherings.gather(transition, frame, token)
+        elif outer is not None:
+            self._deliver_outer(transition, outer, frame, token)
+        else:
+            slots = transition.slots
+            slot = slots.pop(frame, None)
+            if slot is None:
+                slot = Slot(transition.template, transition.own)
+            slot.values[index] = token
+            if isinstance(token, ABNORMAL):
+                slot.abnormal = True
+            slot.missing -= 1
+            if slot.missing:
+                slots[frame] = slot
+            else:
+                self._complete(transition, frame, slot)
+
+    def _deliver_outer(self, transition: WiredTransition, outer: OuterInput, frame: Frame, token: Token) -> None:
+        outer.values[frame] = token
+        for waiting_frame, slot in outer.waiting.pop(frame, ()):
+            self._complete(transition, waiting_frame, slot)
+
+    def _complete(self, transition: WiredTransition, frame: Frame, slot: Slot) -> None:
+        for outer in transition.outers:
+            prefix = frame[: outer.depth]
+            token = outer.values.get(prefix, MISSING)
+            if token is MISSING:
+                outer.waiting.setdefault(prefix, []).append((frame, slot))
+                return
+            slot.values[outer.index] = token
+            if isinstance(token, ABNORMAL):
+                slot.abnormal = True
+        self._ready.append((transition, frame, slot.values, slot.abnormal))
+
+    def send(self, transition: WiredTransition, port: Port, frame: Frame, token: Token) -> None:
+        """Send a token along all routes of a port."""
+        for route in transition.routes.get(port, ()):
+            self.send_along(transition, route, frame, token)
+
+    def send_along(self, transition: WiredTransition, route: Route, frame: Frame, token: Token) -> None:
+        """Send a token, or the part of it that is selected, along one route."""
+        if route.select and not isinstance(token, ABNORMAL):
+            try:
+                token = select(token, route.select)
+            except DfmeshError as error:
+                token = self.failed(transition, frame, error, route.select_node, route.select_location)
+        if route.site == self.site:
+            for target in self.wired.arrivals[route.id]:
+                self.deliver(target, frame, token)
+        else:
+            self._out.append(events.SendToken(route.site, route.id, frame, token, transition.position))
+
+    # Firing
+
+    def _fire(self, transition: WiredTransition, frame: Frame, values: list[Any], abnormal: bool) -> None:
+        action = transition.ir.action
+        if isinstance(action, Choose):
+            self._choose(transition, frame, values)
+            return
+        outcome = self._outcome(transition, values) if abnormal else None
+        if outcome is not None:
+            self._decided(transition, frame, values, outcome)
+            return
+        try:
+            match action:
+                case Call():
+                    self.start_call(transition, frame, {name: item(values) for name, item in transition.arguments})
+                case Evaluate():
+                    self.finish(transition, frame, transition.evaluate(values))
+                case SendYield():
+                    self._yield(transition, frame, values)
+                case Loop():
+                    self.loops.start(transition, frame, values)
+                case Branch():
+                    self._branch(transition, frame, truth=bool(transition.evaluate(values)))
+                case Collect() | Reduce():
+                    self.gatherings.inputs_complete(transition, frame, values)
+        except Exception as error:
+            self._decided(transition, frame, values, self.failed(transition, frame, error))
+
+    def _outcome(self, transition: WiredTransition, values: list[Any]) -> Token:
+        """Give what a failed or skipped input makes of a transition; None if it runs all the same."""
+        failed = None
+        for role, token in zip(transition.roles, values, strict=True):
+            if token is SKIPPED and role is not Role.TRIGGER:
+                return SKIPPED
+            if isinstance(token, Failed) and failed is None:
+                failed = token
+        return failed
+
+    def _decided(self, transition: WiredTransition, frame: Frame, values: list[Any], outcome: Token) -> None:
+        """Let a transition end without running, with the failure or skip of an input."""
+        for token in values:
+            if isinstance(token, StreamToken):
+                self.streams.taker_left(token.stream)
+        match transition.ir.action:
+            case Loop():
+                failure = outcome.failure if isinstance(outcome, Failed) else None
+                self.loops.end_unopened(transition, frame, failure)
+                self.finish(transition, frame, outcome)
+            case Branch():
+                for port in (Port.THEN, Port.ELSE):
+                    self.send(transition, port, frame, outcome)
+                self.finish(transition, frame, outcome)
+            case Collect() | Reduce():
+                self.gatherings.decided(transition, frame, outcome)
+            case _:
+                self.finish(transition, frame, outcome)
+
+    def _yield(self, transition: WiredTransition, frame: Frame, values: list[Any]) -> None:
+        index = transition.streamable
+        token = values[index] if index is not None else None
+        if isinstance(token, StreamToken):
+            self.streams.yield_items(transition, token.stream)
+            return
+        place = transition.ir.action.place  # type: ignore[union-attr]
+        self._out.append(events.SendYield(transition.position, place, frame, transition.evaluate(values)))
+        self.finish(transition, frame, None)
+
+    def _branch(self, transition: WiredTransition, frame: Frame, *, truth: bool) -> None:
+        self.send(transition, Port.THEN, frame, None if truth else SKIPPED)
+        self.send(transition, Port.ELSE, frame, SKIPPED if truth else None)
+        self.finish(transition, frame, None)
+
+    def _choose(self, transition: WiredTransition, frame: Frame, values: list[Any]) -> None:
+        for role, token in zip(transition.roles, values, strict=True):
+            if (
+                role is not Role.VALUE
+                and isinstance(token, ABNORMAL)
+                and not (role is Role.TRIGGER and token is SKIPPED)
+            ):
+                self.finish(transition, frame, token)
+                return
+        reader = _ChoiceReader(values)
+        try:
+            truth = bool(transition.evaluate(reader))
+            chosen = (transition.then if truth else transition.otherwise)(reader)
+        except _AbnormalChoice as choice:
+            token = choice.token
+            if token is SKIPPED:
+                error = DfmeshError("the value chosen belongs to a branch that did not run")
+                token = self.failed(transition, frame, error)
+            self.finish(transition, frame, token)
+        except Exception as error:
+            self.finish(transition, frame, self.failed(transition, frame, error))
+        else:
+            self.finish(transition, frame, chosen)
+
+    def start_call(self, transition: WiredTransition, frame: Frame, arguments: dict[str, Any]) -> None:
+        """Ask for a call of the transition's adapter."""
+        call = self._next_call
+        self._next_call += 1
+        self.calls[call] = (transition, frame)
+        self._out.append(events.StartCall(call, transition.position, frame, arguments))
+
+    def _call_ended(self, transition: WiredTransition, frame: Frame, value: Any) -> None:
+        """Take in the value of a call."""
+        if isinstance(transition.ir.action, Reduce):
+            self.gatherings.folded(transition, frame, value)
+        else:
+            self.finish(transition, frame, value)
+
+    def _call_failed(self, call: int, transition: WiredTransition, frame: Frame, failure: Failure) -> None:
+        """Take in the error of a call or of its stream."""
+        token = self.report(transition, failure)
+        if isinstance(transition.ir.action, Reduce):
+            self.gatherings.fold_failed(transition, frame, token)
+        elif not self.streams.failed(call, token):
+            self.finish(transition, frame, token)
+
+    def finish(self, transition: WiredTransition, frame: Frame, token: Token) -> None:
+        """Send what a transition made, and count it as done."""
+        if transition.routes:
+            self.send(transition, Port.VALUE, frame, token)
+        self.finish_sent(transition, frame, token)
+
+    def finish_sent(self, transition: WiredTransition, frame: Frame, token: Token) -> None:
+        """Count a transition as done whose value has been sent."""
+        if Port.DONE in transition.routes:
+            self.send(transition, Port.DONE, frame, token if isinstance(token, ABNORMAL) else None)
+        self.done(self.wired.scopes[transition.ir.scope], frame)
+
+    # Errors
+
+    def failed(
+        self, transition: WiredTransition, frame: Frame, error: Exception, node: str = "", location: str = ""
+    ) -> Failed:
+        """Make, and report, the failure of something that this runner itself evaluated."""
+        ir = transition.ir
+        name = type(error).__name__
+        failure = Failure(self.site, ir.name, node or ir.node, frame, location or ir.location, name, str(error))
+        return self.report(transition, failure)
+
+    def report(self, transition: WiredTransition, failure: Failure) -> Failed:
+        """Tell the homesite of an error that began here, unless a loop around it tolerates errors."""
+        if not self.wired.scopes[transition.ir.scope].tolerant:
+            self._out.append(events.ReportFailure(failure))
+        return Failed(failure)
+
+    # Counting
+
+    def done(self, scope: WiredScope, frame: Frame) -> None:
+        """Count one thing of a scope as done in a frame."""
+        left = scope.left.pop(frame, scope.size) - 1
+        if left:
+            scope.left[frame] = left
+        else:
+            self.frame_done(scope, frame)
+
+    def frame_done(self, scope: WiredScope, frame: Frame) -> None:
+        """All that this site has in a frame of a scope is done: drop what is stored for it and tell."""
+        for reader in scope.readers:
+            reader.values.pop(frame, None)
+        if scope.parent is None:
+            self._out.append(events.ReportFrame(frame))
+        else:
+            self.loops.iteration_done_here(scope, frame)
+
+
+class _AbnormalChoice(Exception):  # noqa: N818 - it carries a token, it is no error
+    def __init__(self, token: Token) -> None:
+        self.token = token
+
+
+class _ChoiceReader(list[Any]):
+    """Inputs of a Choose: only reading one that failed or was skipped matters."""
+
+    def __getitem__(self, index: Any) -> Any:
+        token = super().__getitem__(index)
+        if isinstance(token, ABNORMAL):
+            raise _AbnormalChoice(token)
+        return token

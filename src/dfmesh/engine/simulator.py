@@ -1,0 +1,251 @@
+"""A whole federation on a virtual clock, with seeded delays: any order of events is a seed that can be run again.
+
+The simulator runs the same HomeJob, JobController and NetRunner as a real site; only the carrier, the calls and the
+clock are its own. Messages between two peers keep their order; everything else is shuffled by the delays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import random
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Any
+
+from dfmesh import values
+from dfmesh.engine.adapters import AdapterKind, SiteAdapters
+from dfmesh.engine.call_log import NoCallLog
+from dfmesh.engine.calls import CallPlan, describe
+from dfmesh.engine.home_job import HomeJob
+from dfmesh.engine.job_controller import JobController
+from dfmesh.engine.messages import (
+    AddParameters,
+    AnyMessage,
+    CloseParameters,
+    EndJob,
+    JobEnded,
+    JobFinished,
+    JobRefused,
+    JobStarted,
+    Payload,
+    StartJob,
+)
+from dfmesh.errors import DfmeshError
+from dfmesh.netir import NetIR
+
+CLIENT = "client:simulated"
+
+JOB = "simulated"
+
+
+class SimulationStuckError(DfmeshError):
+    """Nothing is left to happen and the job is not over: a fault of the engine."""
+
+
+class Simulation:
+    """One job of one federation, on a virtual clock.
+
+    Attributes:
+        now: Virtual time in seconds.
+        to_client: Messages that the client has got, in order.
+        messages: Messages sent between sites.
+    """
+
+    def __init__(self, nets: Mapping[str, NetIR], adapters: Mapping[str, SiteAdapters], homesite: str, seed: int) -> None:
+        """Prepare a job.
+
+        Args:
+            nets: Nets by site.
+            adapters: What each site offers.
+            homesite: Where the client attaches.
+            seed: Decides all delays.
+        """
+        self.now = 0.0
+        self.to_client: list[AnyMessage] = []
+        self.messages = 0
+        self._random = random.Random(seed)
+        self._agenda: list[tuple[float, int, Callable[[], None]]] = []
+        self._scheduled = 0
+        self._latest: dict[tuple[str, str], float] = {}
+        self._homesite = homesite
+        self._adapters = adapters
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._home = HomeJob(JOB, CLIENT, nets, {site: net.to_bytes() for site, net in nets.items()})
+        self._controllers: dict[str, JobController] = {}
+
+    def run(self, parameter_sets: list[dict[str, Any]]) -> JobFinished | JobRefused:
+        """Run the job to its end.
+
+        Args:
+            parameter_sets: Checked and complete.
+
+        Raises:
+            SimulationStuckError: the job does not end.
+        """
+        for peer, message in self._home.start():
+            self.send(self._homesite, peer, message)
+        for index, parameters in enumerate(parameter_sets):
+            payloads = {name: Payload(values.normalise(value)) for name, value in parameters.items()}
+            self.send(CLIENT, self._homesite, AddParameters(JOB, (index,), payloads))
+        self.send(CLIENT, self._homesite, CloseParameters(JOB))
+        try:
+            while self._agenda:
+                self.now, _, action = heapq.heappop(self._agenda)
+                action()
+        finally:
+            if self._loop is not None:
+                self._loop.close()
+        if not self.to_client or not isinstance(self.to_client[-1], JobFinished | JobRefused):
+            raise SimulationStuckError(f"the job is {self._home.status} and nothing is left to happen")
+        return self.to_client[-1]
+
+    def at(self, delay: float, action: Callable[[], None]) -> None:
+        """Do something after a delay."""
+        self._scheduled += 1
+        heapq.heappush(self._agenda, (self.now + delay, self._scheduled, action))
+
+    def delay(self) -> float:
+        """Draw a delay: mostly short, sometimes long, so that every order of events comes up."""
+        return self._random.choice((0.0, 1.0, 1.0, 10.0)) * self._random.random()
+
+    def send(self, source: str, destination: str, message: AnyMessage) -> None:
+        """Deliver a message after a delay, behind those sent before it to the same peer."""
+        self.messages += 1
+        arrival = self.now + (self.delay() if source != destination else 0.0)
+        arrival = max(arrival, self._latest.get((source, destination), 0.0))
+        self._latest[source, destination] = arrival
+        self.at(arrival - self.now, lambda: self._deliver(source, destination, message))
+
+    def _deliver(self, source: str, destination: str, message: AnyMessage) -> None:
+        if destination == CLIENT:
+            self.to_client.append(message)
+        elif isinstance(message, StartJob):
+            self._start(destination, message)
+        elif isinstance(message, EndJob):
+            self._end(destination)
+        elif destination == self._homesite and (controller := self._controllers.get(destination)):
+            controller.receive(source, message)
+            self._for_home(source, message)
+        elif destination == self._homesite:
+            self._for_home(source, message)
+        elif controller := self._controllers.get(destination):
+            controller.receive(source, message)
+
+    def _for_home(self, source: str, message: AnyMessage) -> None:
+        for peer, answer in self._home.handle(source, message):
+            self.send(self._homesite, peer, answer)
+
+    def _start(self, site: str, message: StartJob) -> None:
+        carrier = SimulatedCarrier(self, site)
+
+        def make_calls(controller: JobController) -> Any:
+            return SimulatedCalls(self, self._adapters[site], controller)
+
+        def soon(action: Callable[[], None]) -> None:
+            self.at(0.0, action)
+
+        net = NetIR.from_bytes(message.net)
+        self._controllers[site] = JobController(JOB, net, carrier, NoCallLog(), make_calls, soon)
+        self.send(site, self._homesite, JobStarted(JOB))
+
+    def _end(self, site: str) -> None:
+        controller = self._controllers.pop(site)
+        controller.close()
+        self.send(site, self._homesite, JobEnded(JOB, controller.report()))
+
+    def event_loop(self) -> asyncio.AbstractEventLoop:
+        """Give the loop on which coroutine adapters run, one at a time."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+        return self._loop
+
+
+class SimulatedCarrier:
+    """Hands values over; refuses what a real carrier would refuse."""
+
+    def __init__(self, simulation: Simulation, site: str) -> None:
+        self._simulation = simulation
+        self._site = site
+
+    def pack(self, value: Any) -> Payload:
+        """As `Carrier.pack`."""
+        return Payload(values.normalise(value))
+
+    def unpack(self, payload: Payload) -> Any:
+        """As `Carrier.unpack`."""
+        return payload.data
+
+    def send(self, peer: str, message: AnyMessage) -> int:
+        """As `Carrier.send`; the size is that of the value."""
+        self._simulation.send(self._site, peer, message)
+        payload = getattr(message, "payload", None)
+        return 0 if payload is None or peer == self._site else values.size_of(payload.data)
+
+
+class SimulatedCalls:
+    """Makes calls take virtual time. Each runs in one go, when that time is over."""
+
+    def __init__(self, simulation: Simulation, adapters: SiteAdapters, controller: JobController) -> None:
+        self._simulation = simulation
+        self._adapters = adapters
+        self._controller = controller
+        self._streams: dict[int, Iterator[Any] | AsyncIterator[Any]] = {}
+        self._closed = False
+
+    def start(self, call: int, plan: CallPlan, arguments: dict[str, Any]) -> None:
+        """As `Calls.start`."""
+        self._simulation.at(self._simulation.delay(), lambda: self._run(call, plan, arguments))
+
+    def pull(self, call: int) -> None:
+        """As `Calls.pull`."""
+        self._simulation.at(self._simulation.delay(), lambda: self._next(call))
+
+    def close(self) -> None:
+        """As `Calls.close`."""
+        self._closed = True
+
+    def _run(self, call: int, plan: CallPlan, arguments: dict[str, Any]) -> None:
+        if self._closed:
+            return
+        attempt = 0
+        while True:
+            try:
+                adapter = self._adapters.find(plan.operation, plan.provider)
+                value = adapter.bind(arguments)()
+                if adapter.kind is AdapterKind.COROUTINE:
+                    value = self._simulation.event_loop().run_until_complete(value)
+                break
+            except BaseException as error:  # noqa: BLE001 - adapters may raise anything, SystemExit included
+                attempt += 1
+                if attempt > plan.retries:
+                    kind, message, trace = describe(error)
+                    self._controller.raised(call, kind, message, trace, 0.0)
+                    return
+        if isinstance(value, Iterator | AsyncIterator):
+            self._streams[call] = value
+            self._controller.streams(call)
+        else:
+            self._controller.returned(call, value, 0.0)
+
+    def _next(self, call: int) -> None:
+        if self._closed:
+            return
+        end = object()
+        stream = self._streams[call]
+        try:
+            if isinstance(stream, AsyncIterator):
+                value = self._simulation.event_loop().run_until_complete(_next_of(stream, end))
+            else:
+                value = next(stream, end)
+        except BaseException as error:  # noqa: BLE001 - as in _run
+            kind, message, trace = describe(error)
+            self._controller.raised(call, kind, message, trace, 0.0)
+            return
+        if value is end:
+            self._controller.exhausted(call)
+        else:
+            self._controller.item(call, value, 0.0)
+
+
+async def _next_of(stream: AsyncIterator[Any], end: Any) -> Any:
+    return await anext(stream, end)

@@ -1,0 +1,50 @@
+"""What lies on a place: a value, or one of the two ways of not having one."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from dfmesh.engine.messages import Failure
+
+
+class Failed:
+    """The token of something that failed.
+
+    Attributes:
+        failure: The origin.
+    """
+
+    __slots__ = ("failure",)
+
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+
+    def __repr__(self) -> str:
+        return f"Failed({self.failure.operation}: {self.failure.message})"
+
+
+class _Skipped:
+    """The token of something that a condition left out."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "SKIPPED"
+
+
+class _Missing:
+    """Stands in a slot until the token comes, since None is a value."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+SKIPPED: Final = _Skipped()
+MISSING: Final = _Missing()
+
+Token = Any
+"""A value, a `Failed`, or `SKIPPED`."""
+
+ABNORMAL: Final = (Failed, _Skipped)

@@ -1,0 +1,224 @@
+"""A NetIR made ready to run: places, routes and expressions resolved into objects that fire quickly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dfmesh.engine.tokens import MISSING
+from dfmesh.netir import (
+    Branch,
+    Call,
+    Choose,
+    Collect,
+    Evaluate,
+    Evaluator,
+    Frame,
+    Input,
+    Loop,
+    NetIR,
+    Port,
+    Reduce,
+    Route,
+    SendYield,
+    Transition,
+    compile_expression,
+)
+
+if TYPE_CHECKING:
+    from dfmesh.engine.gathering import Gathering
+    from dfmesh.engine.loops import LoopRun
+
+
+class Slot:
+    """The tokens of a transition's own scope that are there for one frame."""
+
+    __slots__ = ("abnormal", "missing", "values")
+
+    def __init__(self, template: list[Any], missing: int) -> None:
+        self.values = template.copy()
+        self.missing = missing
+        self.abnormal = False
+
+
+class OuterInput:
+    """A place that takes values of an enclosing scope.
+
+    Attributes:
+        index: Position among the inputs.
+        depth: Length of the frames of that scope.
+        values: Token per frame of that scope, until that frame is done here.
+        waiting: Complete slots that wait for the token, per frame of that scope.
+    """
+
+    __slots__ = ("depth", "index", "values", "waiting")
+
+    def __init__(self, index: int, depth: int) -> None:
+        self.index = index
+        self.depth = depth
+        self.values: dict[Frame, Any] = {}
+        self.waiting: dict[Frame, list[tuple[Frame, Slot]]] = {}
+
+
+class WiredTransition:
+    """A transition with its slots and compiled expressions.
+
+    Attributes:
+        ir: The transition.
+        position: Index in the net.
+        own: How many inputs have its own scope.
+        outers: Those of enclosing scopes.
+        template: A slot's values before any token came.
+        slots: Slot per frame for which some tokens are there and some are not.
+        body: For loops, collects and reduces: the loop's scope.
+        streamable: For loops and yields: input whose stream they take item by item; None if there is none.
+    """
+
+    __slots__ = (
+        "arguments",
+        "body",
+        "evaluate",
+        "gatherings",
+        "initial",
+        "ir",
+        "otherwise",
+        "outers",
+        "own",
+        "position",
+        "roles",
+        "routes",
+        "slots",
+        "streamable",
+        "template",
+        "then",
+    )
+
+    def __init__(self, ir: Transition, position: int, depths: dict[int, int]) -> None:
+        self.ir = ir
+        self.position = position
+        gathers = isinstance(ir.action, Collect | Reduce)
+        self.outers = [
+            OuterInput(index, depths[place.scope])
+            for index, place in enumerate(ir.inputs)
+            if place.scope != ir.scope and not (gathers and index == 0)
+        ]
+        self.own = len(ir.inputs) - len(self.outers) - gathers
+        self.template: list[Any] = [MISSING] * len(ir.inputs)
+        self.slots: dict[Frame, Slot] = {}
+        self.roles = [place.role for place in ir.inputs]
+        self.routes: dict[Port, list[Route]] = {}
+        for route in ir.routes:
+            self.routes.setdefault(route.port, []).append(route)
+        self.body = ir.action.body if isinstance(ir.action, Loop | Collect | Reduce) else None
+        self.gatherings: dict[Frame, Gathering] = {}
+        self.arguments: list[tuple[str, Evaluator]] = []
+        self.streamable: int | None = None
+        self._compile()
+
+    def _compile(self) -> None:
+        match self.ir.action:
+            case Call(arguments=arguments):
+                self.arguments = [(name, compile_expression(item)) for name, item in arguments.items()]
+            case Evaluate(expression=expression):
+                self.evaluate = compile_expression(expression)
+            case SendYield(expression=expression) | Loop(sequence=expression):
+                self.evaluate = compile_expression(expression)
+                if isinstance(expression, Input) and not expression.select:
+                    self.streamable = expression.index
+            case Branch(condition=condition):
+                self.evaluate = compile_expression(condition)
+            case Choose(condition=condition, then=then, otherwise=otherwise):
+                self.evaluate = compile_expression(condition)
+                self.then = compile_expression(then)
+                self.otherwise = compile_expression(otherwise)
+            case Reduce(arguments=arguments, initial=initial):
+                self.arguments = [(name, compile_expression(item)) for name, item in arguments.items()]
+                self.initial = None if initial is None else compile_expression(initial)
+            case Collect():
+                pass
+
+
+class WiredScope:
+    """What this site has to do in a scope.
+
+    Attributes:
+        id: The scope.
+        size: Things to be done here per frame: transitions, values to gather, loops inside.
+        left: Things still to be done, per open frame in which some are done.
+        progress: Per frame of the parent, how many frames below it are done here, and how many there are (None
+            while the loop still opens some).
+        readers: Outer inputs, of deeper transitions, that hold values of this scope.
+        gatherers: Collects and reduces here over this scope.
+        runs: For loops of this site: the running ones, per frame of the parent.
+        participants: Sites in the scope, for loops of this site.
+    """
+
+    __slots__ = (
+        "gatherers",
+        "head_site",
+        "id",
+        "left",
+        "parent",
+        "participants",
+        "progress",
+        "readers",
+        "runs",
+        "size",
+        "tolerant",
+    )
+
+    def __init__(
+        self, scope: int, parent: int | None, head_site: str, participants: tuple[str, ...], tolerant: bool
+    ) -> None:
+        self.id = scope
+        self.parent = parent
+        self.head_site = head_site
+        self.participants = participants
+        self.tolerant = tolerant
+        self.size = 0
+        self.left: dict[Frame, int] = {}
+        self.progress: dict[Frame, list[int | None]] = {}
+        self.readers: list[OuterInput] = []
+        self.gatherers: list[WiredTransition] = []
+        self.runs: dict[Frame, LoopRun] = {}
+
+
+Target = tuple[WiredTransition, int, "OuterInput | None", bool]
+"""Where a token on a place goes: transition, input, the outer input if it is one, whether it is gathered."""
+
+
+class WiredNet:
+    """All of a net, by id."""
+
+    def __init__(self, net: NetIR) -> None:
+        self.net = net
+        depths = {scope.id: scope.depth for scope in net.scopes}
+        self.scopes = {
+            scope.id: WiredScope(scope.id, scope.parent, scope.head_site, scope.participants, scope.tolerant)
+            for scope in net.scopes
+        }
+        self.transitions = [WiredTransition(ir, position, depths) for position, ir in enumerate(net.transitions)]
+        self.places: dict[int, Target] = {}
+        for transition in self.transitions:
+            self._wire(transition)
+        for scope in net.scopes:
+            if scope.parent is not None and net.site in scope.participants:
+                self.scopes[scope.parent].size += 1
+        self.arrivals: dict[int, list[Target]] = {
+            route: [self.places[place] for place in arrival.places] for route, arrival in net.arrivals.items()
+        }
+        self.parameters = {name: [self.places[place] for place in places] for name, places in net.parameters.items()}
+        self.starts = [self.places[place] for place in net.starts]
+
+    def _wire(self, transition: WiredTransition) -> None:
+        ir = transition.ir
+        self.scopes[ir.scope].size += 1
+        gathers = isinstance(ir.action, Collect | Reduce)
+        if gathers and transition.body is not None:
+            self.scopes[transition.body].size += 1
+            self.scopes[transition.body].gatherers.append(transition)
+        outers = {outer.index: outer for outer in transition.outers}
+        for index, place in enumerate(ir.inputs):
+            outer = outers.get(index)
+            if outer is not None:
+                self.scopes[place.scope].readers.append(outer)
+            self.places[place.id] = (transition, index, outer, gathers and index == 0)

@@ -1,0 +1,80 @@
+"""The calls that go on in a site, in memory that outlives it: the supervisor reads it after a SIGKILL."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from struct import Struct
+
+Frame = tuple[int, ...]
+
+_LONGEST_JOB = 72
+_LONGEST_FRAME = 12
+_SLOTS = 1024
+_HEAD = Struct("<xBHI")  # frame length, job length, transition; the state is in the first byte
+_SLOT_SIZE = _HEAD.size + _LONGEST_JOB + 8 * _LONGEST_FRAME
+_ENTRIES = [Struct(f"<BHI{_LONGEST_JOB}s{length}q") for length in range(_LONGEST_FRAME + 1)]
+_FREE, _RUNNING = 0, 1
+_NO_SLOT = -1
+TABLE_SIZE = _SLOTS * _SLOT_SIZE
+
+
+def make_table() -> int:
+    """Make an empty table and return its descriptor. It has no name in any file system."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("dfmesh-calls", os.MFD_CLOEXEC)
+    else:
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    os.ftruncate(descriptor, TABLE_SIZE)
+    return descriptor
+
+
+class CallLog:
+    """The writing side, in the site. Not thread-safe: it belongs to the event loop."""
+
+    def __init__(self, descriptor: int) -> None:
+        """Write to the table behind a descriptor, which is not needed afterwards."""
+        self._table = mmap.mmap(descriptor, TABLE_SIZE)
+        self._free = list(range((_SLOTS - 1) * _SLOT_SIZE, -1, -_SLOT_SIZE))
+
+    def started(self, job: str, transition: int, frame: Frame) -> int:
+        """Note the start of a call and return its slot.
+
+        A call for which there is no slot, or whose job or frame is longer than any that dfmesh makes, is not noted
+        in full: it would be missing from the report of a crash, nothing else.
+        """
+        if not self._free:
+            return _NO_SLOT
+        slot = self._free.pop()
+        name = job.encode()[:_LONGEST_JOB]
+        kept = frame[:_LONGEST_FRAME]
+        _ENTRIES[len(kept)].pack_into(self._table, slot + 1, len(kept), len(name), transition, name, *kept)
+        self._table[slot] = _RUNNING  # last, so that a kill in between leaves no half entry
+        return slot
+
+    def ended(self, slot: int) -> None:
+        """Note the end of the call in a slot."""
+        if slot != _NO_SLOT:
+            self._table[slot] = _FREE
+            self._free.append(slot)
+
+
+def read_table(descriptor: int) -> tuple[tuple[str, int, Frame], ...]:
+    """List job, transition and frame of the calls in a table, whatever the site that wrote it did to it."""
+    with mmap.mmap(descriptor, TABLE_SIZE, access=mmap.ACCESS_READ) as table:
+        slots = [slot for slot in range(0, TABLE_SIZE, _SLOT_SIZE) if table[slot] == _RUNNING]
+        return tuple(_read_slot(table, slot) for slot in slots)
+
+
+def clear_table(descriptor: int) -> None:
+    """Empty a table for the next life of the site."""
+    os.ftruncate(descriptor, 0)
+    os.ftruncate(descriptor, TABLE_SIZE)
+
+
+def _read_slot(table: mmap.mmap, slot: int) -> tuple[str, int, Frame]:
+    length = min(table[slot + 1], _LONGEST_FRAME)
+    _, name_length, transition, name, *frame = _ENTRIES[length].unpack_from(table, slot + 1)
+    return name[:name_length].decode(errors="replace"), transition, tuple(frame)

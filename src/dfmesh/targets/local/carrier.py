@@ -1,0 +1,159 @@
+"""The carrier of target `local`: one link per peer of a process."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dfmesh import values
+from dfmesh.engine.messages import AnyMessage, Payload, SiteLost
+from dfmesh.errors import ValueDecodingError, ValueEncodingError
+from dfmesh.targets.local.link import Link
+from dfmesh.targets.local.shared import Segment, SegmentPool, available
+from dfmesh.targets.wire import LARGEST_FRAME, Attachment, Codec, WireError
+
+_IDLE_SECONDS = 20.0
+
+Receive = Callable[[str, AnyMessage], None]
+
+
+class LocalCarrier:
+    """The `Carrier` of one process: a site, or a client.
+
+    Attributes:
+        name: The peer that we are.
+        receive: Gets peer and message of each message that arrives; to be set before the first connection.
+    """
+
+    def __init__(self, name: str, peers: Iterable[str], on_broken: Callable[[Link, str], None]) -> None:
+        """Make a carrier without connections. Messages to the given peers wait until there is one.
+
+        Args:
+            name: The peer that we are.
+            peers: The peers that will be connected.
+            on_broken: Gets a link and a reason when a connection breaks by itself.
+        """
+        self.name = name
+        self.receive: Receive = _nobody
+        self._loop = asyncio.get_running_loop()
+        self._on_broken = on_broken
+        self._codec = Codec(AnyMessage)
+        self._pool = SegmentPool(self._retire, self._trim_later) if available() else None
+        self._trim_timer: asyncio.TimerHandle | None = None
+        self._links: dict[str, Link] = {}
+        for peer in peers:
+            self._add(peer)
+
+    def _add(self, peer: str) -> Link:
+        link = self._links[peer] = Link(
+            peer, self._codec, self._arrived, self._on_broken, pool=self._pool, on_forgotten=self._retire
+        )
+        return link
+
+    def connect(self, peer: str, connection: socket.socket, generation: int = 0) -> None:
+        """Use a connection to a peer; what was sent to it before goes out now."""
+        (self._links.get(peer) or self._add(peer)).attach(connection, generation)
+
+    def disconnect(self, peer: str) -> None:
+        """Deliver what has come from a peer that died, and wait for its next life."""
+        if peer in self._links:
+            self._links[peer].detach()
+
+    def remove(self, peer: str) -> None:
+        """Forget a peer that will not come back."""
+        link = self._links.pop(peer, None)
+        if link is not None:
+            link.detach()
+
+    def close(self) -> None:
+        """Close all connections."""
+        for peer in list(self._links):
+            self.remove(peer)
+        if self._trim_timer is not None:
+            self._trim_timer.cancel()
+
+    def pack(self, value: Any) -> Payload:
+        """Make a value ready to be sent, once for all its destinations.
+
+        Raises:
+            ValueEncodingError: the value may not leave the process.
+        """
+        packed = values.pack(value)
+        if len(packed.head) > LARGEST_FRAME // 2:
+            raise ValueEncodingError(
+                f"a value has {len(packed.head):,} bytes besides its large buffers, and may have"
+                f" {LARGEST_FRAME // 2:,}; large data belongs into arrays or bytes"
+            )
+        if not packed.buffers:
+            return Payload(packed.head)
+        return Payload(packed.head, tuple(Attachment(memoryview(buffer).cast("B")) for buffer in packed.buffers))
+
+    def unpack(self, payload: Payload) -> Any:
+        """Give back the value of a payload that arrived.
+
+        Raises:
+            ValueDecodingError: it is not a value.
+        """
+        head = payload.data
+        if type(head) is not bytes:
+            raise ValueDecodingError("what arrived is not an encoded value")
+        if not payload.buffers:
+            return values.unpack(head, ())
+        if not all(type(buffer) is Attachment for buffer in payload.buffers):
+            raise ValueDecodingError("what arrived has buffers that are none")
+        return values.unpack(head, tuple(buffer.view for buffer in payload.buffers))
+
+    def send(self, peer: str, message: AnyMessage) -> int:
+        """Queue a message and return its size in bytes; 0 if the peer is gone, or is ourselves."""
+        link = self._links.get(peer)
+        if link is not None:
+            return link.send(message)
+        if peer == self.name:
+            self._loop.call_soon(self.receive, peer, message)
+        return 0
+
+    def outbox_bytes(self, peer: str) -> int:
+        """Bytes for a peer that are still on this side."""
+        link = self._links.get(peer)
+        return 0 if link is None else link.outbox_bytes
+
+    def bytes_received(self) -> dict[str, int]:
+        """Peer to the bytes of all its messages so far, counted where they arrive."""
+        return {peer: link.bytes_received for peer, link in self._links.items()}
+
+    @property
+    def shared_in_use(self) -> int:
+        """Bytes of shared memory that hold something."""
+        return 0 if self._pool is None else self._pool.in_use
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of shared memory that this process holds for its large buffers, in use or not."""
+        return 0 if self._pool is None else self._pool.size
+
+    def _arrived(self, peer: str, message: Any) -> None:
+        if type(message) is SiteLost:
+            raise WireError("it told of the loss of a site, which only the supervisor may")
+        self.receive(peer, message)
+
+    def _trim_later(self) -> None:
+        if self._trim_timer is None and self._pool is not None:
+            self._trim_timer = self._loop.call_later(_IDLE_SECONDS, self._trim, self._pool, self._pool.placed)
+
+    def _trim(self, pool: SegmentPool, placed_before: int) -> None:
+        """Give back memory that was of no use for a while. There is no timer while there is no memory."""
+        self._trim_timer = None
+        if pool.placed == placed_before:
+            pool.trim()
+        if pool.size:
+            self._trim_later()
+
+    def _retire(self, segment: Segment) -> None:
+        for link in self._links.values():
+            link.forget(segment)
+
+
+def _nobody(peer: str, message: AnyMessage) -> None:
+    raise WireError("nobody is here to receive messages yet")

@@ -1,0 +1,118 @@
+"""Connections over loopback TCP, where sockets cannot be handed from process to process.
+
+Anybody on the machine can call a port. A connection is a peer's only if it begins with the ticket that the
+supervisor gave to that peer and to us.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import socket
+from collections.abc import Callable, Coroutine
+
+TICKET_SIZE = 32
+_LOOPBACK = "127.0.0.1"
+_PATIENCE_SECONDS = 10.0
+_MOST_UNKNOWN = 64
+
+
+class Door:
+    """Where peers call us, and from where we call them.
+
+    Attributes:
+        port: The loopback port that we listen on.
+    """
+
+    def __init__(
+        self, on_connected: Callable[[str, socket.socket, int], None], on_failed: Callable[[str, int, str], None]
+    ) -> None:
+        """Listen.
+
+        Args:
+            on_connected: Gets peer, connection and the peer's generation.
+            on_failed: Gets peer, generation and reason when it cannot be called.
+        """
+        self._on_connected = on_connected
+        self._on_failed = on_failed
+        self._loop = asyncio.get_running_loop()
+        self._expected: list[tuple[bytes, str, int]] = []
+        self._unknown: list[tuple[bytes, socket.socket]] = []  # called before we were told of them
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._listener = socket.create_server((_LOOPBACK, 0))
+        self._listener.setblocking(False)
+        self.port: int = self._listener.getsockname()[1]
+        self._loop.add_reader(self._listener.fileno(), self._accept)
+
+    def close(self) -> None:
+        """Listen no longer, and give up what is not connected yet."""
+        self._loop.remove_reader(self._listener.fileno())
+        self._listener.close()
+        for task in self._tasks:
+            task.cancel()
+        for _, connection in self._unknown:
+            connection.close()
+
+    def expect(self, peer: str, generation: int, ticket: bytes) -> None:
+        """Take the connection that comes, or came, with this ticket for one of this peer."""
+        self._expected = [entry for entry in self._expected if entry[1] != peer]
+        self._expected.append((ticket, peer, generation))
+        for known, connection in list(self._unknown):
+            if hmac.compare_digest(known, ticket):
+                self._unknown.remove((known, connection))
+                self._claim(known, connection)
+
+    def call(self, peer: str, generation: int, ticket: bytes, port: int) -> None:
+        """Connect to a peer's door."""
+        self._run(self._call(peer, generation, ticket, port))
+
+    async def _call(self, peer: str, generation: int, ticket: bytes, port: int) -> None:
+        connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        connection.setblocking(False)
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                await self._loop.sock_connect(connection, (_LOOPBACK, port))
+                await self._loop.sock_sendall(connection, ticket)
+        except OSError as error:  # TimeoutError is one
+            connection.close()
+            self._on_failed(peer, generation, f"it cannot be called: {error or 'no answer'}")
+        else:
+            self._on_connected(peer, connection, generation)
+
+    def _accept(self) -> None:
+        try:
+            connection, _ = self._listener.accept()
+        except OSError:
+            return  # the caller has changed its mind
+        connection.setblocking(False)
+        self._run(self._read_ticket(connection))
+
+    async def _read_ticket(self, connection: socket.socket) -> None:
+        ticket = b""
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                while len(ticket) < TICKET_SIZE:
+                    data = await self._loop.sock_recv(connection, TICKET_SIZE - len(ticket))
+                    if not data:
+                        raise ConnectionResetError
+                    ticket += data
+        except OSError:
+            connection.close()
+        else:
+            self._claim(ticket, connection)
+
+    def _claim(self, ticket: bytes, connection: socket.socket) -> None:
+        for entry in self._expected:
+            known, peer, generation = entry
+            if hmac.compare_digest(known, ticket):
+                self._expected.remove(entry)
+                self._on_connected(peer, connection, generation)
+                return
+        self._unknown.append((ticket, connection))
+        if len(self._unknown) > _MOST_UNKNOWN:
+            self._unknown.pop(0)[1].close()
+
+    def _run(self, work: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,398 @@
+"""One connection between two peers: batches, descriptors, shared memory."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from array import array
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from struct import Struct
+from struct import error as StructError  # noqa: N812
+from typing import Any
+
+from dfmesh.targets.local.shared import SHARE_FROM, MappedSegments, Place, Segment, SegmentPool
+from dfmesh.targets.wire import FIRST_NOTICE, IN_BAND, Attachment, Codec, FrameReader, Spot, WireError, notice
+
+_SEGMENT, _RELEASE, _FORGET = range(FIRST_NOTICE, FIRST_NOTICE + 3)
+_SEGMENT_BODY = Struct("<IQ")  # number, size; its descriptor comes with the frame
+_RELEASE_BODY = Struct("<IQ")  # number, offset
+_FORGET_BODY = Struct("<I")  # number
+_SOCKET_BUFFER = 1024 * 1024
+_WRITE_AT_ONCE = 4 * 1024 * 1024
+_MOST_DESCRIPTORS = 64
+_DESCRIPTOR_ROOM = socket.CMSG_SPACE(4 * array("i").itemsize) if hasattr(socket, "CMSG_SPACE") else 0
+
+
+class _WithDescriptor:
+    """Bytes that carry a descriptor with them, and what owns it until it is sent."""
+
+    __slots__ = ("_owner", "data", "descriptor")
+
+    def __init__(self, data: bytes, descriptor: int, owner: socket.socket | Segment) -> None:
+        self.data = data
+        self.descriptor = descriptor
+        self._owner = owner
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def done(self) -> None:
+        """Close our copy of a connection that was handed over; a segment stays."""
+        if isinstance(self._owner, socket.socket):
+            self._owner.close()
+
+
+class Link:
+    """Our end of the connection to one peer. Messages arrive once and in order while both ends live.
+
+    It exists before its connection does: what is sent meanwhile waits for `attach`. After the connection broke,
+    messages are dropped until `detach`, which says that the loss of the peer has been dealt with; from then on they
+    wait for the next one.
+
+    Attributes:
+        peer: Name of the peer; the one who made the connection vouches for it.
+        generation: Which life of the peer this is, as told to `attach`.
+    """
+
+    def __init__(
+        self,
+        peer: str,
+        codec: Codec,
+        on_message: Callable[[str, Any], None],
+        on_broken: Callable[[Link, str], None],
+        *,
+        pool: SegmentPool | None = None,
+        on_forgotten: Callable[[Segment], None] = lambda segment: None,
+    ) -> None:
+        """Make a link that waits for its connection.
+
+        Args:
+            peer: Name of the peer.
+            codec: Of the messages.
+            on_message: Gets the peer's name and each of its messages.
+            on_broken: Gets the link and the reason when the connection breaks other than by `detach`.
+            pool: For large buffers; without one they travel in the byte stream.
+            on_forgotten: Gets a segment that the peer gave up.
+        """
+        self.peer = peer
+        self.generation = 0
+        self._loop = asyncio.get_running_loop()
+        self._codec = codec
+        self._on_message = on_message
+        self._on_broken = on_broken
+        self._pool = pool
+        self._on_forgotten = on_forgotten
+        self._received_before = 0
+        self._socket: socket.socket | None = None
+        self._dropped: deque[tuple[MappedSegments, int, int]] = deque()
+        self._waking = False
+        self._detaching = False
+        self._reset()
+
+    def _reset(self) -> None:
+        self._broken = False
+        self._queue: deque[bytearray | memoryview | bytes | _WithDescriptor] = deque()
+        self._tail: bytearray | None = None
+        self._scheduled = True  # a flush will come: here from `attach`
+        self._blocked = False
+        self._shares_descriptors = True
+        self._descriptors: deque[int] = deque()
+        self._announced: set[int] = set()
+        self._leases: dict[tuple[int, int], list[Place]] = {}
+        self._mapped = mapped = MappedSegments(lambda number, offset: self._view_dropped(mapped, number, offset))
+        self._reader = FrameReader(
+            self._codec, partial(self._on_message, self.peer), self._on_notice, self._find_shared
+        )
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection now."""
+        return self._socket is not None
+
+    @property
+    def outbox_bytes(self) -> int:
+        """Bytes of messages that the peer's system has not taken yet."""
+        return sum(map(len, self._queue))
+
+    @property
+    def bytes_received(self) -> int:
+        """Size of all messages of this peer so far, in all of its lives."""
+        return self._received_before + self._reader.bytes_received
+
+    def attach(self, connection: socket.socket, generation: int = 0) -> None:
+        """Use a connection, of which the other end is the peer, and send what has been waiting."""
+        if self._socket is not None or self._broken:
+            self.detach()
+        connection.setblocking(False)
+        self._shares_descriptors = connection.family != socket.AF_INET
+        if self._shares_descriptors:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER)
+        else:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket = connection
+        self.generation = generation
+        self._loop.add_reader(connection.fileno(), self._readable)
+        self._flush()
+
+    def detach(self) -> None:
+        """Deliver what has already arrived, close the connection, and wait for the next one.
+
+        What was queued, and what the peer was lent, is dropped: it died.
+        """
+        self._detaching = True
+        while self._read():
+            pass
+        self._close()
+        self._detaching = False
+        self._clear_queue()
+        for descriptor in self._descriptors:
+            os.close(descriptor)
+        self._received_before += self._reader.bytes_received
+        self._reset()
+
+    def _close(self) -> None:
+        connection, self._socket = self._socket, None
+        if connection is not None:
+            self._loop.remove_reader(connection.fileno())
+            if self._blocked:
+                self._loop.remove_writer(connection.fileno())
+            connection.close()
+
+    def _break(self, reason: str) -> None:
+        if self._socket is None:
+            return
+        self._close()
+        self._broken = True
+        self._clear_queue()
+        self._leases.clear()
+        if not self._detaching:
+            self._on_broken(self, reason)
+
+    def _clear_queue(self) -> None:
+        for chunk in self._queue:
+            if isinstance(chunk, _WithDescriptor):
+                chunk.done()
+        self._queue.clear()
+        self._tail = None
+
+    # Sending.
+
+    def send(self, message: Any) -> int:
+        """Queue a message and return its size, with buffers; 0 if the peer is gone.
+
+        Raises:
+            WireError: the message cannot be encoded; nothing was queued.
+        """
+        if self._broken:
+            return 0
+        out = self._tail
+        if out is None:
+            out = self._tail = bytearray()
+            self._queue.append(out)
+        start = len(out)
+        found = self._codec.begin_frame(message, out)
+        size = self._add_buffers(out, start, found) if found else len(out) - start
+        if not self._scheduled:
+            self._schedule()
+        return size
+
+    def send_connection(self, message: Any, connection: socket.socket) -> None:
+        """Queue a message together with a connection, which is the peer's from then on."""
+        out = bytearray()
+        self._codec.begin_frame(message, out)
+        self._append(_WithDescriptor(bytes(out), connection.fileno(), connection))
+
+    def forget(self, segment: Segment) -> None:
+        """Tell the peer, if it knows the segment, that nothing will come in it any more."""
+        if segment.number in self._announced:
+            self._announced.discard(segment.number)
+            self._notify(_FORGET, _FORGET_BODY.pack(segment.number))
+
+    def _notify(self, kind: int, body: bytes) -> None:
+        if self._tail is None:
+            self._tail = bytearray()
+            self._queue.append(self._tail)
+        self._tail += notice(kind, body)
+        if not self._scheduled:
+            self._schedule()
+
+    def _append(self, chunk: memoryview | bytes | _WithDescriptor) -> None:
+        self._queue.append(chunk)
+        self._tail = None
+        if not self._scheduled:
+            self._schedule()
+
+    def _schedule(self) -> None:
+        self._scheduled = True
+        self._loop.call_soon(self._flush)
+
+    def _add_buffers(self, out: bytearray, start: int, attachments: list[Attachment]) -> int:
+        """Say in the frame at `start` where its buffers are, and queue those that go behind it."""
+        places = [self._place(attachment) for attachment in attachments]
+        spots = [
+            Spot(IN_BAND, 0, len(attachment.view))
+            if place is None
+            else Spot(place.segment.number, place.offset, len(attachment.view))
+            for place, attachment in zip(places, attachments, strict=True)
+        ]
+        self._codec.end_frame(out, start, spots)
+        frame = bytes(memoryview(out)[start:])
+        del out[start:]
+        for place in places:
+            if place is not None:
+                self._lend(place)
+        self._append(frame)
+        for place, attachment in zip(places, attachments, strict=True):
+            if place is None and len(attachment.view):
+                self._append(attachment.view)
+        return len(frame) + sum(spot.size for spot in spots)
+
+    def _place(self, attachment: Attachment) -> Place | None:
+        if self._pool is None or not self._shares_descriptors or len(attachment.view) < SHARE_FROM:
+            return None
+        if attachment.place is None:
+            attachment.place = self._pool.place(attachment.view)
+        place: Place | None = attachment.place
+        return place
+
+    def _lend(self, place: Place) -> None:
+        segment = place.segment
+        self._leases.setdefault((segment.number, place.offset), []).append(place)
+        if segment.number not in self._announced:
+            self._announced.add(segment.number)
+            body = _SEGMENT_BODY.pack(segment.number, segment.size)
+            self._append(_WithDescriptor(notice(_SEGMENT, body), segment.descriptor, segment))
+
+    def _flush(self) -> None:
+        connection = self._socket
+        if connection is None:
+            return
+        try:
+            done = self._write(connection)
+        except (BlockingIOError, InterruptedError):
+            done = False
+        except OSError as error:
+            self._break(f"writing to it failed: {error}")
+            return
+        self._scheduled = not done
+        if self._blocked and done:
+            self._loop.remove_writer(connection.fileno())
+        elif not self._blocked and not done:
+            self._loop.add_writer(connection.fileno(), self._flush)
+        self._blocked = not done
+
+    def _write(self, connection: socket.socket) -> bool:
+        """Send what is queued; False if some is left because others are to have their turn."""
+        self._tail = None
+        queue = self._queue
+        budget = _WRITE_AT_ONCE
+        while queue:
+            if budget <= 0:
+                return False
+            chunk = queue[0]
+            if isinstance(chunk, _WithDescriptor):
+                rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", [chunk.descriptor]))]
+                sent = connection.sendmsg([chunk.data], rights)
+                chunk.done()
+                chunk = chunk.data
+            else:
+                sent = connection.send(chunk)
+            if sent == len(chunk):
+                queue.popleft()
+            else:
+                queue[0] = memoryview(chunk)[sent:]
+            budget -= sent
+        return True
+
+    # Receiving.
+
+    def take_descriptor(self) -> int | None:
+        """Give the oldest descriptor that came and was not taken; None if there is none. The caller closes it."""
+        return self._descriptors.popleft() if self._descriptors else None
+
+    def _readable(self) -> None:
+        self._read()
+
+    def _read(self) -> bool:
+        """Read once; False if nothing was there, or the connection is at its end."""
+        connection = self._socket
+        if connection is None:
+            return False
+        try:
+            count = self._receive(connection)
+            if count:
+                self._reader.buffer_updated(count)
+                return True
+            self._break("it closed the connection")
+        except (BlockingIOError, InterruptedError):
+            pass
+        except WireError as error:
+            self._break(f"it sent what is no message: {error}")
+        except OSError as error:
+            self._break(f"reading from it failed: {error}")
+        return False
+
+    def _receive(self, connection: socket.socket) -> int:
+        if not self._shares_descriptors:
+            return connection.recv_into(self._reader.get_buffer())
+        buffers = [self._reader.get_buffer()]
+        count, ancillary, _, _ = connection.recvmsg_into(buffers, _DESCRIPTOR_ROOM, socket.MSG_CMSG_CLOEXEC)
+        for level, kind, data in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                descriptors = array("i")
+                descriptors.frombytes(data[: len(data) // descriptors.itemsize * descriptors.itemsize])
+                self._descriptors.extend(descriptors)
+        if len(self._descriptors) > _MOST_DESCRIPTORS:
+            raise WireError("more descriptors than frames that say what they are")
+        return count
+
+    def _find_shared(self, spot: Spot) -> Attachment:
+        return Attachment(*self._mapped.find(spot))
+
+    def _on_notice(self, kind: int, body: bytes) -> None:
+        try:
+            if kind == _RELEASE:
+                self._return_lease(*_RELEASE_BODY.unpack(body))
+            elif kind == _SEGMENT:
+                self._map(*_SEGMENT_BODY.unpack(body))
+            elif kind == _FORGET:
+                segment = self._mapped.drop(*_FORGET_BODY.unpack(body))
+                if segment is not None:
+                    self._on_forgotten(segment)
+            else:
+                raise WireError(f"a frame of kind {kind}, which is not known")
+        except StructError as error:
+            raise WireError(f"a garbled frame: {error}") from error
+
+    def _map(self, number: int, size: int) -> None:
+        descriptor = self.take_descriptor()
+        if descriptor is None:
+            raise WireError("shared memory without a descriptor")
+        self._mapped.add(number, size, descriptor)
+
+    def _return_lease(self, number: int, offset: int) -> None:
+        places = self._leases.get((number, offset))
+        if not places:
+            raise WireError("it gave back memory that it did not have")
+        places.pop()
+        if not places:
+            del self._leases[number, offset]
+
+    def _view_dropped(self, mapped: MappedSegments, number: int, offset: int) -> None:
+        """Runs in any thread, at any moment: the garbage collector calls it."""
+        self._dropped.append((mapped, number, offset))
+        if not self._waking:
+            self._waking = True
+            with contextlib.suppress(RuntimeError):  # the loop is closed, and the connection with it
+                self._loop.call_soon_threadsafe(self._send_releases)
+
+    def _send_releases(self) -> None:
+        self._waking = False
+        while self._dropped:
+            mapped, number, offset = self._dropped.popleft()
+            if mapped is self._mapped and not self._broken:
+                self._notify(_RELEASE, _RELEASE_BODY.pack(number, offset))

@@ -1,0 +1,208 @@
+"""One life of one site process, as the client sees it: started, watched, ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import site
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+import dfmesh
+from dfmesh.errors import SessionError
+from dfmesh.targets.local.control import SiteArguments
+
+SITE_MODULE = ("-m", "dfmesh.targets.local.site_process")
+
+_KEPT_OUTPUT = 64 * 1024
+_TOLD_LINES = 6
+_CRASHES = {"SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE"}
+_CRASH_MARK = "Fatal Python error"
+
+
+class SiteProcess:
+    """A running site process.
+
+    Attributes:
+        pid: Its process id, which is also the id of its process group.
+        control: Our end of its control connection; the link that uses it closes it.
+    """
+
+    def __init__(
+        self,
+        federation: Path,
+        name: str,
+        arguments: SiteArguments,
+        on_exit: Callable[[SiteProcess], None],
+        program: Sequence[str] = SITE_MODULE,
+    ) -> None:
+        """Start it.
+
+        Args:
+            federation: The federation file.
+            name: Name of the site.
+            arguments: What it needs to know; the descriptors of control and lifeline are filled in.
+            on_exit: Called once, on the event loop, when it has ended and all its output was read.
+            program: Python's arguments that say what to run.
+
+        Raises:
+            SessionError: the system does not let us start a process.
+        """
+        self._loop = asyncio.get_running_loop()
+        self._on_exit = on_exit
+        self._output = bytearray()
+        self._pidfd = -1
+        self.control, theirs = socket.socketpair()
+        lifeline, self._lifeline = os.pipe()
+        self._log, log = os.pipe()
+        os.set_blocking(self._log, False)
+        filled = msgspec.structs.replace(arguments, control=theirs.fileno(), lifeline=lifeline)
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                [
+                    *_interpreter(),
+                    *program,
+                    os.path.abspath(federation),
+                    name,
+                    msgspec.json.encode(filled).decode(),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=(theirs.fileno(), lifeline, arguments.calls),
+                process_group=0,
+                env=_environment(),
+            )
+        except OSError as error:
+            self._release()
+            self.control.close()
+            raise SessionError(f"site {name!r} cannot be started: {error}") from error
+        finally:
+            theirs.close()
+            os.close(lifeline)
+            os.close(log)
+        self.pid = self._process.pid
+        self._loop.add_reader(self._log, self._read_output)
+        self._watch()
+
+    @property
+    def running(self) -> bool:
+        """Whether its end has not been seen yet."""
+        return self._process.returncode is None
+
+    @property
+    def output(self) -> str:
+        """The last 64 KiB of what it and its adapters printed."""
+        return self._output.decode(errors="replace")
+
+    def reason(self) -> str:
+        """Say how it ended, such as `killed by SIGKILL` or `exited with code 3`, with the last lines it printed."""
+        code = self._process.returncode
+        if code is None:
+            return "still running"
+        lines = [line for line in self.output.splitlines() if line.strip()]
+        if code >= 0:
+            return _with_lines(f"exited with code {code}", lines[-_TOLD_LINES:] if code else [])
+        ended_by = _signal_name(-code)
+        if ended_by not in _CRASHES:
+            return f"killed by {ended_by}"
+        crash = [index for index, line in enumerate(lines) if _CRASH_MARK in line]
+        return _with_lines(f"killed by {ended_by}", lines[crash[-1] :][:_TOLD_LINES] if crash else [])
+
+    def terminate(self) -> None:
+        """Ask it to end with SIGTERM."""
+        if self.running:
+            self._process.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it and all processes that it started, at once."""
+        if self.running:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+
+    def kill_and_wait(self) -> None:
+        """As `kill`, without an event loop: at the end of the interpreter."""
+        self.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=2)
+
+    def _watch(self) -> None:
+        try:
+            self._pidfd = os.pidfd_open(self.pid)
+        except (AttributeError, OSError):
+            threading.Thread(target=self._wait, name="dfmesh-site-exit", daemon=True).start()
+        else:
+            self._loop.add_reader(self._pidfd, self._exited)
+
+    def _wait(self) -> None:
+        """Wait in a thread, where the system has no process descriptors."""
+        if hasattr(os, "waitid"):
+            os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        else:
+            self._process.wait()
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._exited)
+
+    def _exited(self) -> None:
+        if self._pidfd >= 0:
+            self._loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+        self.kill()  # what its adapters started; before its id is free for others
+        self._process.wait()
+        self._loop.remove_reader(self._log)
+        self._read_output()
+        self._release()
+        self._on_exit(self)
+
+    def _release(self) -> None:
+        os.close(self._log)
+        os.close(self._lifeline)
+
+    def _read_output(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while data := os.read(self._log, _KEPT_OUTPUT):
+                self._output += data
+                del self._output[:-_KEPT_OUTPUT]
+            if self.running:
+                self._loop.remove_reader(self._log)  # it closed its output
+
+
+def _with_lines(reason: str, lines: list[str]) -> str:
+    return ":\n".join([reason, "\n".join(lines)]) if lines else reason
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _interpreter() -> list[str]:
+    if not sys.executable:
+        raise SessionError("site processes cannot be started: Python does not know its own executable")
+    # -P: the current directory must not hide modules that the site process itself needs to start
+    return [sys.executable, "-P", "-X", "faulthandler"]
+
+
+def _environment() -> dict[str, str]:
+    """Ours, made sure that dfmesh is found also if it was put on `sys.path` by the user's script."""
+    environment = dict(os.environ)
+    root = str(Path(dfmesh.__file__).resolve().parent.parent)
+    if root not in site.getsitepackages():
+        before = environment.get("PYTHONPATH")
+        environment["PYTHONPATH"] = os.pathsep.join([root, before] if before else [root])
+    return environment
+
+
+def import_path() -> tuple[str, ...]:
+    """The client's `sys.path` as a site process can use it."""
+    return tuple(dict.fromkeys(os.path.abspath(entry) for entry in sys.path))

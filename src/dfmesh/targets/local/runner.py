@@ -1,0 +1,190 @@
+"""The client's side of target `local`."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import secrets
+import socket
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dfmesh.engine.messages import AnyMessage, Payload
+from dfmesh.errors import SessionClosedError, SessionError
+from dfmesh.targets.local.carrier import LocalCarrier
+from dfmesh.targets.local.control import Introduce
+from dfmesh.targets.local.door import Door
+from dfmesh.targets.local.link import Link
+from dfmesh.targets.local.process import SITE_MODULE
+from dfmesh.targets.local.supervisor import Running, Supervisor
+
+if TYPE_CHECKING:
+    from dfmesh.config import FederationConfig
+
+
+TRANSPORT_VARIABLE = "DFMESH_LOCAL_TRANSPORT"
+
+
+class LocalFederationRunner:
+    """Runs a federation as one process per site on this machine. See `targets.protocol.FederationRunner`."""
+
+    def __init__(
+        self,
+        config: FederationConfig,
+        homesite: str,
+        *,
+        transport: str | None = None,
+        program: Sequence[str] = SITE_MODULE,
+    ) -> None:
+        """Prepare; nothing is started.
+
+        Args:
+            config: The federation. Each site process reads its file again by itself.
+            homesite: The site that the client talks to.
+            transport: `unix` (sockets that are handed over, shared memory) or `tcp` (loopback ports). If None, what
+                the environment variable DFMESH_LOCAL_TRANSPORT says, else the best that this system has.
+            program: Python's arguments that say what to run as a site; for tests.
+
+        Raises:
+            SessionError: there is no such site, or no such transport.
+        """
+        if homesite not in config.sites:
+            raise SessionError(f"there is no site {homesite!r} to be the homesite; there are {', '.join(config.sites)}")
+        self._config = config
+        self._homesite = homesite
+        self._program = program
+        self._owner = os.getpid()
+        self._name = f"client:{secrets.token_hex(8)}"
+        self._transport = transport or os.environ.get(TRANSPORT_VARIABLE) or _default_transport()
+        if self._transport not in ("unix", "tcp"):
+            raise SessionError(f"there is no transport {self._transport!r}; there are 'unix' and 'tcp'")
+        self._carrier: LocalCarrier | None = None
+        self._door: Door | None = None
+        self._supervisor: Supervisor | None = None
+        self._on_lost: Callable[[str], None] = _ignore
+
+    async def start(self, on_message: Callable[[AnyMessage], None], on_lost: Callable[[str], None]) -> None:
+        """Start the sites and connect to the homesite.
+
+        Args:
+            on_message: Gets each message that the homesite sends to this client, in order.
+            on_lost: Gets the reason when the homesite is lost. It is restarted; the jobs that this client had there
+                are gone.
+
+        Raises:
+            SessionError: a site did not start; says which, and what it printed.
+        """
+        if self._supervisor is not None:
+            raise SessionError("the federation has been started already")
+        self._on_lost = on_lost
+        self._carrier = LocalCarrier(self._name, [self._homesite], self._link_broken)
+        self._carrier.receive = lambda peer, message: on_message(message)
+        self._door = Door(self._carrier.connect, self._call_failed) if self._transport == "tcp" else None
+        self._supervisor = Supervisor(
+            self._config.path,
+            self._config.sites,
+            self._homesite,
+            self._name,
+            introduce_client=self._introduced,
+            on_homesite_lost=self._homesite_lost,
+            call_by_port=self._door is not None,
+            program=self._program,
+        )
+        atexit.register(self._at_exit)
+        try:
+            await self._supervisor.start()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Stop all sites and free everything. Idempotent; ends within seconds also when sites hang."""
+        if self._supervisor is None or self._carrier is None:
+            return
+        self._on_lost = _ignore
+        self._carrier.receive = _drop
+        try:
+            await self._supervisor.close()
+        finally:
+            self._supervisor.kill_now()
+            self._carrier.close()
+            if self._door is not None:
+                self._door.close()
+                self._door = None
+            atexit.unregister(self._at_exit)
+
+    def pack(self, value: Any) -> Payload:
+        """As `Carrier.pack`."""
+        return self._open_carrier().pack(value)
+
+    def unpack(self, payload: Payload) -> Any:
+        """As `Carrier.unpack`."""
+        return self._open_carrier().unpack(payload)
+
+    def send(self, message: AnyMessage) -> int:
+        """Queue a message for the homesite and return its size in bytes."""
+        return self._open_carrier().send(self._homesite, message)
+
+    # For progress views and tests.
+
+    @property
+    def processes(self) -> dict[str, int]:
+        """Site to process id, of those that run."""
+        return {} if self._supervisor is None else self._supervisor.processes
+
+    def output(self, site: str) -> str:
+        """The last 64 KiB that a site and its adapters printed."""
+        return "" if self._supervisor is None else self._supervisor.output(site)
+
+    def outbox_bytes(self) -> int:
+        """Bytes for the homesite that are still on this side."""
+        return self._open_carrier().outbox_bytes(self._homesite)
+
+    async def bytes_received(self) -> dict[str, dict[str, int]]:
+        """Receiver to sender to bytes of messages, counted by the receivers; the client is among them."""
+        carrier = self._open_carrier()
+        counts = {} if self._supervisor is None else await self._supervisor.bytes_received()
+        return {**counts, self._name: carrier.bytes_received()}
+
+    def _open_carrier(self) -> LocalCarrier:
+        if self._carrier is None:
+            raise SessionClosedError("the federation has not been started")
+        return self._carrier
+
+    def _introduced(self, introduction: Introduce, connection: socket.socket | None) -> None:
+        if self._carrier is None:
+            return
+        if connection is not None:
+            self._carrier.connect(introduction.peer, connection, introduction.generation)
+        elif self._door is not None:
+            self._door.call(introduction.peer, introduction.generation, introduction.ticket, introduction.port)
+
+    def _call_failed(self, peer: str, generation: int, reason: str) -> None:
+        if self._supervisor is not None:
+            self._supervisor.suspect(peer, generation, f"the client says {reason}")
+
+    def _homesite_lost(self, reason: str, running: Running) -> None:
+        if self._carrier is not None:
+            self._carrier.disconnect(self._homesite)
+        calls = f" (while {len(running)} call{'s' * (len(running) != 1)} went on in it)" if running else ""
+        self._on_lost(f"homesite {self._homesite!r} {reason}{calls}")
+
+    def _link_broken(self, link: Link, reason: str) -> None:
+        if self._supervisor is not None:
+            self._supervisor.suspect(self._homesite, link.generation, f"the client says {reason}")
+
+    def _at_exit(self) -> None:
+        if self._supervisor is not None and os.getpid() == self._owner:
+            self._supervisor.kill_now()
+
+
+def _default_transport() -> str:
+    return "unix" if hasattr(socket, "AF_UNIX") and hasattr(socket.socket, "sendmsg") else "tcp"
+
+
+def _ignore(reason: str) -> None:
+    """Nobody wants to hear of it any more."""
+
+
+def _drop(peer: str, message: AnyMessage) -> None:
+    """Nobody wants to have it any more."""

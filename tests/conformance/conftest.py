@@ -1,0 +1,183 @@
+"""What the conformance tests share: the calc federation, sessions on it, and one way to run on every target."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CALC = Path(__file__).resolve().parents[1] / "federations" / "calc"
+CALC_FILE = CALC / "calc.dfm.yaml"
+sys.path.insert(0, str(CALC))
+
+from calc_plain import canonical  # noqa: E402
+
+TARGETS = ("simulator", "inproc", "local")
+HOMESITE = "app"
+
+
+def scaled(full: int) -> int:
+    """Give how much of a large test to do: all of it if DFMESH_TEST_SCALE is 1, a tenth by default."""
+    return max(1, round(full * float(os.environ.get("DFMESH_TEST_SCALE", "0.1"))))
+
+
+@dataclass
+class Outcome:
+    """What a run gave, whether it failed or not.
+
+    Attributes:
+        results: Place to values in frame order.
+        errors: The `OperationFailure`s.
+        status: As text, such as `finished`.
+    """
+
+    results: dict[str, list[Any]] = field(default_factory=dict)
+    errors: list[Any] = field(default_factory=list)
+    status: str = "finished"
+
+    def origins(self) -> set[tuple[str, tuple[int, ...]]]:
+        return {(str(error.node), tuple(error.frame)) for error in self.errors}
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    """Compare values with their types, at any depth, and the order of dictionaries."""
+    assert canonical(found) == canonical(expected)
+
+
+def outcome_of_job(job: Any, timeout: float = 60) -> Outcome:
+    """Wait for a job and take everything it gave."""
+    import dfmesh
+
+    assert job.wait(timeout=timeout), f"the job did not end within {timeout} s: {job.progress()}"
+    status = str(getattr(job.status, "value", job.status))
+    try:
+        return Outcome({place: list(values) for place, values in job.result(timeout=5).items()}, [], status)
+    except dfmesh.JobError as error:
+        return Outcome(_grouped(items_of(job)), list(error.errors), status)
+
+
+def items_of(job: Any) -> list[Any]:
+    """Take the results of a job one by one, also of a failed one."""
+    import dfmesh
+
+    items = []
+    try:
+        for item in job:
+            items.append(item)  # noqa: PERF402 - what came before the error is wanted
+    except dfmesh.JobError:
+        pass
+    return items
+
+
+def _grouped(items: list[Any]) -> dict[str, list[Any]]:
+    results: dict[str, list[Any]] = {}
+    for item in sorted(items, key=lambda item: item.frame):
+        results.setdefault(item.place, []).append(item.value)
+    return results
+
+
+@pytest.fixture(scope="session")
+def fed() -> Any:
+    import dfmesh
+
+    return dfmesh.Federation.load(CALC_FILE)
+
+
+@pytest.fixture(scope="session")
+def config() -> Any:
+    from dfmesh.config import FederationConfig
+
+    return FederationConfig.load(CALC_FILE)
+
+
+@pytest.fixture(scope="session")
+def ops(fed: Any) -> Any:
+    return fed.ops
+
+
+@pytest.fixture(scope="session")
+def session_of(fed: Any) -> Iterator[Callable[[str], Any]]:
+    """Give the session of a target, opened at first use and closed after the last test."""
+    sessions: dict[str, Any] = {}
+
+    def get(target: str) -> Any:
+        if target not in sessions:
+            session = fed.session(target=target, homesite=HOMESITE)
+            session.__enter__()
+            sessions[target] = session
+        return sessions[target]
+
+    yield get
+    for session in sessions.values():
+        session.__exit__(None, None, None)
+
+
+class Runner:
+    """Runs pipelines on one target."""
+
+    def __init__(self, target: str, session_of: Callable[[str], Any], config: Any) -> None:
+        self.target = target
+        self._session_of = session_of
+        self._config = config
+
+    @property
+    def session(self) -> Any:
+        return self._session_of(self.target)
+
+    def outcome(self, pipeline: Any, *parameter_sets: dict[str, Any]) -> Outcome:
+        """Run with parameter sets (by default one, empty) and give what comes, errors included."""
+        sets = list(parameter_sets) or [{}]
+        try:
+            if self.target == "simulator":
+                return self._simulate(pipeline, sets)
+            return outcome_of_job(self.session.submit(pipeline, sets))
+        except KeyboardInterrupt as error:  # of an operation; it would end all tests
+            raise RuntimeError("a KeyboardInterrupt of an operation came through") from error
+
+    def _simulate(self, pipeline: Any, sets: list[dict[str, Any]]) -> Outcome:
+        outcomes = [simulated(pipeline, self._config, sets, seed) for seed in range(4)]
+        for other in outcomes[1:]:
+            assert_same(other.results, outcomes[0].results)
+            assert other.origins() == outcomes[0].origins()
+        return outcomes[0]
+
+    def __call__(self, pipeline: Any, **parameters: Any) -> dict[str, list[Any]]:
+        """Run to the end; raises the JobError if there is one."""
+        import dfmesh
+
+        if self.target != "simulator":
+            return dict(self.session.run(pipeline, **parameters))
+        outcome = self.outcome(pipeline, parameters)
+        if outcome.status != "finished":
+            raise dfmesh.JobError("simulated", outcome.errors)
+        return outcome.results
+
+
+def simulated(pipeline: Any, config: Any, sets: list[dict[str, Any]], seed: int) -> Outcome:
+    """Run on the simulator under one order of delivery."""
+    from dfmesh.engine.simulator import simulate
+
+    result = simulate(pipeline, config, HOMESITE, sets, seed)
+    results = {place: list(values) for place, values in result.results.items() if len(values)}
+    return Outcome(results, list(result.errors), str(getattr(result.status, "value", result.status)))
+
+
+@pytest.fixture(params=TARGETS)
+def run(request: pytest.FixtureRequest, session_of: Callable[[str], Any], config: Any) -> Runner:
+    return Runner(request.param, session_of, config)
+
+
+@pytest.fixture(params=["inproc", "local"])
+def live(request: pytest.FixtureRequest, session_of: Callable[[str], Any], config: Any) -> Runner:
+    """A runner on targets with a clock and jobs that can be watched."""
+    return Runner(request.param, session_of, config)
+
+
+@pytest.fixture
+def local(session_of: Callable[[str], Any], config: Any) -> Runner:
+    return Runner("local", session_of, config)

@@ -1,0 +1,294 @@
+"""Pipelines described as plain data, which both dfmesh and the interpreter of these tests can run.
+
+Nothing here knows of dfmesh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple
+
+# Expressions.
+
+
+class Item(NamedTuple):
+    """A step of a selector, `value[key]`."""
+
+    key: Any
+
+
+class Member(NamedTuple):
+    """A step of a selector, `value.field(name)`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Const:
+    value: Any
+
+
+@dataclass(frozen=True)
+class Param:
+    name: str
+    path: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Ref:
+    """The value of a statement; of a loop, the element of the current iteration."""
+
+    id: str
+    path: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Index:
+    """The number of the current iteration of a loop."""
+
+    id: str
+
+
+@dataclass(frozen=True)
+class ListE:
+    items: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class TupleE:
+    items: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class DictE:
+    items: tuple[tuple[Any, Any], ...]
+
+
+@dataclass(frozen=True)
+class Compare:
+    operator: str
+    left: Any
+    right: Any
+
+
+@dataclass(frozen=True)
+class Logic:
+    """`and`, `or` over any number of operands, `not` over one."""
+
+    operator: str
+    operands: tuple[Any, ...]
+
+
+# Statements.
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operation.
+
+    Attributes:
+        site: A site's name, a tuple of names for BestOf, or None.
+        after: Ids of statements.
+    """
+
+    id: str
+    operation: str
+    arguments: tuple[tuple[str, Any], ...]
+    site: str | tuple[str, ...] | None = None
+    after: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Yield:
+    place: str
+    value: Any
+
+
+@dataclass(frozen=True)
+class Gather:
+    """`collect`, or `reduce` if it has an operation, of a value of the loop's body.
+
+    Attributes:
+        initial: None if there is none.
+        site: Where to fold; None for anywhere.
+        inside: Written inside the block in place of after it.
+    """
+
+    id: str
+    value: Any
+    operation: str | None = None
+    initial: Any = None
+    site: str | None = None
+    inside: bool = False
+
+
+@dataclass(frozen=True)
+class Loop:
+    id: str
+    sequence: Any
+    window: int | None
+    body: tuple[Any, ...]
+    gathers: tuple[Gather, ...] = ()
+
+
+@dataclass(frozen=True)
+class Branch:
+    condition: Any
+    then: tuple[Any, ...]
+    otherwise: tuple[Any, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """`Choose(condition, then, otherwise)`."""
+
+    id: str
+    condition: Any
+    then: Any
+    otherwise: Any
+
+
+@dataclass(frozen=True)
+class Description:
+    """A pipeline with the parameter sets it is run with.
+
+    Attributes:
+        body: Statements in the order written.
+        defaults: Defaults of parameters, by name.
+        parameter_sets: What is given, one dictionary per top-level frame.
+    """
+
+    body: tuple[Any, ...]
+    defaults: dict[str, Any] = field(default_factory=dict)
+    parameter_sets: tuple[dict[str, Any], ...] = ({},)
+
+    def size(self) -> int:
+        return sum(1 for _ in walk(self.body))
+
+    def render(self) -> str:
+        lines = [f"defaults {self.defaults!r}"] if self.defaults else []
+        lines += [f"parameters {given!r}" for given in self.parameter_sets]
+        return "\n".join([*lines, *_render(self.body, "")])
+
+
+def walk(body: tuple[Any, ...]) -> Iterator[Any]:
+    """Iterate over all statements, those inside others too."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, Loop):
+            yield from walk(statement.body)
+        elif isinstance(statement, Branch):
+            yield from walk(statement.then)
+            yield from walk(statement.otherwise or ())
+
+
+def mentioned(thing: Any) -> Iterator[str]:
+    """Iterate over the ids that an expression or statement refers to, at any depth."""
+    if isinstance(thing, Ref | Index):
+        yield thing.id
+    elif isinstance(thing, Param | Const | str):
+        return
+    elif isinstance(thing, tuple):
+        for item in thing:
+            yield from mentioned(item)
+    elif hasattr(thing, "__dataclass_fields__"):
+        if isinstance(thing, Call):
+            yield from thing.after
+        for part in fields(thing):
+            yield from mentioned(getattr(thing, part.name))
+
+
+def defined(statement: Any) -> set[str]:
+    """Give the ids that a statement brings into the block in which it stands."""
+    if isinstance(statement, Loop):
+        return {gather.id for gather in statement.gathers}
+    if isinstance(statement, Branch):
+        inner = (*statement.then, *(statement.otherwise or ()))
+        return {name for part in inner for name in defined(part)}
+    return {statement.id} if isinstance(statement, Call | Chosen) else set()
+
+
+# As text.
+
+
+def _render(body: tuple[Any, ...], indent: str) -> Iterator[str]:
+    for statement in body:
+        match statement:
+            case Call():
+                given = ", ".join(f"{name}={text(value)}" for name, value in statement.arguments)
+                options = f" @{statement.site}" if statement.site else ""
+                options += f" after {', '.join(statement.after)}" if statement.after else ""
+                yield f"{indent}{statement.id} = {statement.operation}({given}){options}"
+            case Yield():
+                yield f"{indent}yield {text(statement.value)} at {statement.place!r}"
+            case Chosen():
+                parts = (statement.condition, statement.then, statement.otherwise)
+                yield f"{indent}{statement.id} = choose({', '.join(map(text, parts))})"
+            case Loop():
+                yield f"{indent}for {statement.id} in {text(statement.sequence)} window {statement.window}:"
+                yield from _render(statement.body, f"{indent}    ")
+                for gather in statement.gathers:
+                    how = f"reduce {gather.operation} from {gather.initial!r}" if gather.operation else "collect"
+                    yield f"{indent}{gather.id} = {how} {text(gather.value)}{' (inside)' if gather.inside else ''}"
+            case Branch():
+                yield f"{indent}if {text(statement.condition)}:"
+                yield from _render(statement.then, f"{indent}    ")
+                if statement.otherwise is not None:
+                    yield f"{indent}else:"
+                    yield from _render(statement.otherwise, f"{indent}    ")
+
+
+def text(expression: Any) -> str:
+    """Write an expression as it would be written in Python."""
+    match expression:
+        case Const(value=value):
+            return repr(value)
+        case Param(name=name, path=path):
+            return f"${name}{_path(path)}"
+        case Ref(id=name, path=path):
+            return f"{name}{_path(path)}"
+        case Index(id=name):
+            return f"{name}.index"
+        case ListE(items=items):
+            return f"[{', '.join(map(text, items))}]"
+        case TupleE(items=items):
+            return f"({', '.join(map(text, items))},)"
+        case DictE(items=items):
+            return f"{{{', '.join(f'{text(key)}: {text(value)}' for key, value in items)}}}"
+        case Compare(operator=operator, left=left, right=right):
+            return f"({text(left)} {operator} {text(right)})"
+        case Logic(operator=operator, operands=operands):
+            return f"{operator}({', '.join(map(text, operands))})"
+    raise TypeError(expression)
+
+
+def _path(path: tuple[Any, ...]) -> str:
+    return "".join(f"[{step.key!r}]" if isinstance(step, Item) else f".{step.name}" for step in path)
+
+
+__all__ = [
+    "Branch",
+    "Call",
+    "Chosen",
+    "Compare",
+    "Const",
+    "Description",
+    "DictE",
+    "Gather",
+    "Index",
+    "Item",
+    "ListE",
+    "Logic",
+    "Loop",
+    "Member",
+    "Param",
+    "Ref",
+    "TupleE",
+    "Yield",
+    "defined",
+    "mentioned",
+    "replace",
+    "text",
+    "walk",
+]

@@ -1,0 +1,116 @@
+"""Makes a failing description smaller, by leaving out what the failure does not need."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from .descriptions import Branch, Call, Description, Loop, defined, mentioned
+
+
+def shrink(
+    description: Description,
+    fails: Callable[[Description], bool],
+    attempts: int = 400,
+    seconds: float = 60,
+) -> Description:
+    """Give a smaller description that still fails.
+
+    Args:
+        description: One that fails.
+        fails: Says whether a description fails.
+        attempts: How often to ask at most.
+        seconds: How long to go on at most.
+    """
+    left, end = attempts, time.monotonic() + seconds
+    progress = True
+    while progress:
+        progress = False
+        for candidate in _smaller(description):
+            left -= 1
+            if fails(candidate):
+                description, progress = candidate, True
+                break
+            if left <= 0 or time.monotonic() > end:
+                return description
+    return description
+
+
+def _smaller(description: Description) -> Iterator[Description]:
+    sets = description.parameter_sets
+    if len(sets) > 1:
+        for given in sets:
+            yield replace(description, parameter_sets=(given,))
+    for body in _smaller_blocks(description.body):
+        yield replace(description, body=_consistent(body))
+
+
+def _smaller_blocks(body: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    if len(body) > 3:
+        half = len(body) // 2
+        yield body[:half]
+        yield body[half:]
+    for at in reversed(range(len(body))):
+        yield (*body[:at], *body[at + 1 :])
+    for at in reversed(range(len(body))):
+        for smaller in _smaller_statements(body[at]):
+            yield (*body[:at], *smaller, *body[at + 1 :])
+
+
+def _smaller_statements(statement: Any) -> Iterator[tuple[Any, ...]]:
+    """Give smaller versions of one statement, each as the statements to put in its place."""
+    match statement:
+        case Call(site=site, after=after):
+            if after:
+                yield (replace(statement, after=()),)
+            if site is not None:
+                yield (replace(statement, site=None),)
+        case Loop(body=body, gathers=gathers, window=window):
+            if window is not None:
+                yield (replace(statement, window=None),)
+            for at in range(len(gathers)):
+                yield (replace(statement, gathers=(*gathers[:at], *gathers[at + 1 :])),)
+            for smaller in _smaller_blocks(body):
+                yield (replace(statement, body=smaller),)
+        case Branch(then=then, otherwise=otherwise):
+            yield then
+            if otherwise is not None:
+                yield otherwise
+                yield (replace(statement, otherwise=None),)
+            for smaller in _smaller_blocks(then):
+                yield (replace(statement, then=smaller),)
+            for smaller in _smaller_blocks(otherwise or ()):
+                yield (replace(statement, otherwise=smaller),)
+
+
+def _consistent(body: tuple[Any, ...], known: frozenset[str] = frozenset()) -> tuple[Any, ...]:
+    """Leave out what refers to statements that are no longer there."""
+    kept: list[Any] = []
+    names = set(known)
+    for statement in body:
+        match statement:
+            case Loop(id=loop):
+                if not set(mentioned(statement.sequence)) <= names:
+                    continue
+                inner = _consistent(statement.body, frozenset({*names, loop}))
+                visible = {*names, loop, *(name for part in inner for name in defined(part))}
+                gathers = tuple(gather for gather in statement.gathers if set(mentioned(gather.value)) <= visible)
+                statement = replace(statement, body=inner, gathers=gathers)
+                if not inner and not gathers:
+                    continue
+            case Branch():
+                if not set(mentioned(statement.condition)) <= names:
+                    continue
+                then = _consistent(statement.then, frozenset(names))
+                otherwise = _consistent(statement.otherwise or (), frozenset(names)) or None
+                if not then:
+                    continue
+                statement = replace(statement, then=then, otherwise=otherwise)
+            case _:
+                if not set(mentioned(statement)) <= names:
+                    continue
+        kept.append(statement)
+        names |= defined(statement)
+    return tuple(kept)

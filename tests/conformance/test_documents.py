@@ -1,0 +1,67 @@
+"""Random pipelines as JSON documents, and compiled in other processes: nothing is lost, nothing depends on chance."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dfmesh import Pipeline
+
+from .building import build
+from .conftest import CALC, CALC_FILE, HOMESITE, canonical, scaled, simulated
+from .generator import Options, random_pipeline
+
+WHOLE = Options(branches=True, failures=True)
+
+COMPILE = f"""
+import hashlib, sys
+sys.path[:0] = [{str(Path(__file__).parents[1])!r}, {str(CALC)!r}]
+from conformance.building import build
+from conformance.generator import Options, random_pipeline
+from dfmesh.compiler import compile_pipeline
+from dfmesh.config import FederationConfig
+config = FederationConfig.load({str(CALC_FILE)!r})
+for seed in range({scaled(300)}):
+    pipeline = build(random_pipeline(seed, Options(branches=True, failures=True)), config.ops)
+    compiled = compile_pipeline(pipeline, config, {HOMESITE!r})
+    nets = getattr(compiled, "nets", compiled)
+    whole = b"".join(site.encode() + nets[site].to_bytes() for site in nets)
+    print(seed, hashlib.sha256(whole).hexdigest())
+"""
+
+
+def compiled(hash_seed: str) -> str:
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILE], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.timeout(300)
+def test_nets_do_not_depend_on_the_hash_seed() -> None:
+    first = compiled("1")
+    assert len(first.splitlines()) == scaled(300)
+    assert compiled("2") == first
+    assert compiled("3") == first
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_documents_hold_everything(number: int, ops: Any, config: Any) -> None:
+    count = scaled(300)
+    for seed in range(number * count // 4, (number + 1) * count // 4):
+        description = random_pipeline(seed, WHOLE)
+        pipeline = build(description, ops)
+        text = pipeline.model_dump_json()
+        again = Pipeline.load(text)
+        assert again.model_dump_json() == text, f"seed {seed}"
+        sets = list(description.parameter_sets)
+        found, expected = simulated(again, config, sets, 0), simulated(pipeline, config, sets, 0)
+        assert canonical(found.results) == canonical(expected.results), f"seed {seed}"
+        assert found.origins() == expected.origins(), f"seed {seed}"

@@ -1,0 +1,175 @@
+"""The interpreter, the generator and the shrinker against cases computed by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .conftest import assert_same
+from .descriptions import (
+    Branch,
+    Call,
+    Chosen,
+    Compare,
+    Const,
+    Description,
+    DictE,
+    Gather,
+    Index,
+    Item,
+    ListE,
+    Logic,
+    Loop,
+    Param,
+    Ref,
+    TupleE,
+    Yield,
+    walk,
+)
+from .generator import Options, random_pipeline
+from .interpreter import interpret
+from .shrinking import shrink
+
+
+def add(name: str, a: Any, b: Any) -> Call:
+    return Call(name, "calc.Add", (("a", a), ("b", b)))
+
+
+def fail_if(name: str, x: Any, modulus: int) -> Call:
+    return Call(name, "calc.FailIf", (("x", x), ("modulus", Const(modulus))))
+
+
+def results(*body: Any, defaults: dict[str, Any] | None = None, sets: Any = ({},)) -> dict[str, list[Any]]:
+    return interpret(Description(tuple(body), defaults or {}, tuple(sets))).results
+
+
+def test_chain_of_operations() -> None:
+    assert results(add("x", Const(1), Const(2)), add("y", Ref("x"), Ref("x")), Yield("y", Ref("y"))) == {"y": [6]}
+
+
+def test_structure_keeps_types() -> None:
+    inner = ListE((Const(None), Ref("x")))
+    value = DictE(((Const("k"), TupleE((Ref("x"), inner))),))
+    found = results(add("x", Const(1), Const(2)), Yield("y", value))
+    assert_same(found, {"y": [{"k": (3, [None, 3])}]})
+
+
+def test_selectors() -> None:
+    pair = Call("p", "calc.Pair", (("x", Const({"a": [5, 6]})),))
+    assert results(pair, Yield("y", Ref("p", (Item(0), Item("a"), Item(-1))))) == {"y": [6]}
+
+
+def test_parameters_and_defaults_in_order_of_sets() -> None:
+    body = (Yield("y", ListE((Param("a"), Param("b", (Item(0),))))),)
+    found = results(*body, defaults={"a": 7}, sets=[{"b": [1]}, {"a": 2, "b": (3,)}])
+    assert found == {"y": [[7, 1], [2, 3]]}
+
+
+def test_loop_collects_and_reduces_in_order() -> None:
+    loop = Loop(
+        "i",
+        Const([1, 2, 3]),
+        2,
+        (add("x", Ref("i"), Index("i")), Yield("x", Ref("x"))),
+        (Gather("c", Ref("x")), Gather("r", Ref("x"), "calc.Combine"), Gather("s", Ref("x"), "calc.Add", 100)),
+    )
+    found = results(loop, Yield("c", Ref("c")), Yield("r", Ref("r")), Yield("s", Ref("s")))
+    step = (1 * 31 + 3 * 7 + 1) * 31 + 5 * 7 + 1
+    assert found == {"x": [1, 3, 5], "c": [[1, 3, 5]], "r": [step], "s": [109]}
+
+
+def test_loop_in_loop_sees_outer_values() -> None:
+    inner = Loop("j", Ref("i"), None, (add("x", Ref("j"), Ref("o")), Yield("x", Ref("x"))), (Gather("c", Ref("x")),))
+    outer = Loop("i", Const([[1, 2], [], [3]]), None, (inner,), (Gather("all", Ref("c")),))
+    found = results(add("o", Const(10), Const(0)), outer, Yield("all", Ref("all")))
+    assert found == {"x": [11, 12, 13], "all": [[[11, 12], [], [13]]]}
+
+
+def test_branch_skips_and_collect_leaves_out() -> None:
+    then = (add("x", Ref("i"), Const(0)), Yield("x", Ref("x")))
+    body = (Branch(Compare(">", Ref("i"), Const(1)), then, (Yield("small", Ref("i")),)),)
+    loop = Loop("i", Const([0, 1, 2, 3]), None, body, (Gather("c", Ref("x")), Gather("r", Ref("x"), "calc.Add", 0)))
+    found = results(loop, Yield("c", Ref("c")), Yield("r", Ref("r")))
+    assert found == {"small": [0, 1], "x": [2, 3], "c": [[2, 3]], "r": [5]}
+
+
+def test_choose_of_what_was_skipped_is_skipped() -> None:
+    body = (
+        Branch(Compare("==", Param("n"), Const(1)), (add("x", Const(1), Const(1)),)),
+        Chosen("c", Compare(">", Param("n"), Const(0)), Ref("x"), Const(0)),
+        Yield("c", Ref("c")),
+        Yield("in a list", ListE((Ref("c"),))),
+    )
+    assert results(*body, sets=[{"n": 1}, {"n": 2}, {"n": 0}]) == {"c": [2, 0], "in a list": [[2], [0]]}
+
+
+def test_skipped_branch_skips_all_inside() -> None:
+    inside = Branch(Compare("==", Const(1), Const(1)), (Yield("never", Const(1)),), (Yield("nor", Const(1)),))
+    loop = Loop("i", Const([1]), None, (Yield("in loop", Ref("i")),), (Gather("c", Ref("i")),))
+    found = results(Branch(Compare("==", Const(1), Const(2)), (inside, loop, Yield("c", Ref("c")))))
+    assert found == {}
+
+
+def test_choose_takes_the_value_that_is_there() -> None:
+    condition = Compare(">", Param("n"), Const(0))
+    body = (
+        Branch(condition, (add("t", Param("n"), Const(1)),), (add("e", Param("n"), Const(-1)),)),
+        Chosen("c", Logic("not", (Logic("not", (condition,)),)), Ref("t"), Ref("e")),
+        Yield("y", Ref("c")),
+    )
+    assert results(*body, sets=[{"n": 5}, {"n": -5}]) == {"y": [6, 999_994]}
+
+
+def test_failure_takes_only_what_depends_on_it() -> None:
+    body = (
+        fail_if("f", Ref("i"), 2),
+        add("x", Ref("f"), Const(0)),
+        Yield("x", Ref("x")),
+        Yield("i", Ref("i")),
+    )
+    gathers = (Gather("c", Ref("x")), Gather("d", Ref("i")))
+    loop = Loop("i", Const([1, 2, 3]), None, body, gathers)
+    expected = interpret(Description((loop, Yield("c", Ref("c")), Yield("d", Ref("d")))))
+    assert expected.results == {"x": [1, 3], "i": [1, 2, 3], "d": [[1, 2, 3]]}
+    assert expected.origins == {("f", (0, 1))}
+
+
+def test_after_a_failure_goes_on() -> None:
+    later = Call("x", "calc.Add", (("a", Const(1)), ("b", Const(1))), after=("f",))
+    expected = interpret(Description((fail_if("f", Const(4), 2), later, Yield("x", Ref("x")))))
+    assert expected.results == {"x": [2]}
+    assert expected.origins == {("f", (0,))}
+
+
+def test_stream_is_its_list() -> None:
+    stream = Call("s", "calc.Stream", (("n", Const(1)),))
+    total = Call("t", "calc.Total", (("items", Ref("s")),))
+    loop = Loop("i", Ref("s"), 1, (Yield("i", Ref("i")),))
+    assert results(stream, total, loop, Yield("t", Ref("t"))) == {"i": [52, 59, 66, 73], "t": [250]}
+
+
+@pytest.mark.parametrize(
+    "options", [Options(), Options(branches=True), Options(branches=True, failures=True)], ids=["plain", "if", "fail"]
+)
+def test_random_pipelines_are_sound(options: Options) -> None:
+    """They can be interpreted (so selectors fit), are repeatable, and together hold every construct."""
+    kinds: set[str] = set()
+    for seed in range(200):
+        description = random_pipeline(seed, options)
+        assert description == random_pipeline(seed, options)
+        expected = interpret(description)
+        assert options.failures or not expected.origins
+        assert sum(1 for statement in walk(description.body) if isinstance(statement, Call)) <= options.operations
+        kinds |= {type(statement).__name__ for statement in walk(description.body)}
+    assert kinds == {"Call", "Yield", "Loop"} | ({"Branch", "Chosen"} if options.branches else set())
+
+
+def test_shrinking_finds_the_one_statement_that_matters() -> None:
+    def fails(description: Description) -> bool:
+        return any(getattr(statement, "operation", "") == "calc.Table" for statement in walk(description.body))
+
+    seed = next(seed for seed in range(100) if fails(random_pipeline(seed)) and random_pipeline(seed).size() > 25)
+    small = shrink(random_pipeline(seed), fails)
+    assert fails(small)
+    assert small.size() <= 4

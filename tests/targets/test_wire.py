@@ -1,0 +1,182 @@
+"""The codec of the wire: every message comes back, however the stream is cut, and garbage is an error."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from dfmesh.engine import messages
+from dfmesh.engine.messages import AnyMessage, Payload, TokenPackage, YieldPackage
+from dfmesh.targets import wire
+from dfmesh.targets.wire import Attachment, Codec, FrameReader, Spot, WireError
+
+numbers = st.integers(0, 2**63 - 1)
+frames = st.lists(numbers, max_size=4).map(tuple)
+buffers = st.binary(max_size=5000).map(lambda data: Attachment(memoryview(data)))
+payloads = st.builds(Payload, st.binary(max_size=200), st.lists(buffers, max_size=3).map(tuple))
+st.register_type_strategy(Payload, payloads)
+any_message = st.one_of(
+    [
+        st.builds(
+            kind,
+            **{
+                field.name: frames
+                for field in msgspec.structs.fields(kind)
+                if field.name == "frame" and kind is not messages.FailureReport
+            },
+            **{
+                field.name: numbers
+                for field in msgspec.structs.fields(kind)
+                if field.name in ("route", "scope", "count", "yields")
+            },
+            **({"frames": st.lists(frames).map(tuple)} if kind is messages.IterationsDone else {}),
+            **({"parameters": st.dictionaries(st.text(), payloads)} if hasattr(kind, "parameters") else {}),
+            **({"reports": st.just(())} if hasattr(kind, "reports") else {}),
+            **({"report": st.just(messages.SiteReport("s", (), {"t": 3}))} if hasattr(kind, "report") else {}),
+            **({"running": st.lists(st.tuples(st.text(), numbers, frames)).map(tuple)} if hasattr(kind, "running") else {}),
+            **({"failures": st.lists(failures).map(tuple)} if hasattr(kind, "failures") else {}),
+            **({"failure": failures} if kind is messages.FailureReport else {}),
+            **({"failure": st.none() | failures} if kind in (TokenPackage, messages.ScopeEnded) else {}),
+        )
+        for failures in [
+            st.builds(messages.Failure, st.text(), st.text(), st.text(), frames, st.text(), st.text(), st.text(), st.text())
+        ]
+        for kind in get_args(AnyMessage)
+    ]
+)
+
+
+def plain(value: Any) -> Any:
+    """Messages as comparable data, with the bytes of their buffers."""
+    if isinstance(value, Attachment):
+        return ("buffer", bytes(value.view))
+    if isinstance(value, msgspec.Struct):
+        return (type(value), *(plain(getattr(value, name)) for name in value.__struct_fields__))
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def cut(data: bytes, cuts: list[int]) -> list[bytes]:
+    edges = sorted({0, len(data), *(c % (len(data) + 1) for c in cuts)})
+    return [data[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+
+
+def read(data: bytes, cuts: list[int] = (), reader_of: Any = FrameReader) -> tuple[list[Any], FrameReader]:  # type: ignore[assignment]
+    got: list[Any] = []
+    reader = reader_of(Codec(AnyMessage), got.append)
+    for piece in cut(data, cuts):
+        reader.feed(piece)
+    return got, reader
+
+
+@given(st.lists(any_message, max_size=6), st.lists(st.integers(0, 10**6), max_size=20))
+@settings(max_examples=300, deadline=None)
+def test_messages_come_back_in_order_however_the_stream_is_cut(sent: list[Any], cuts: list[int]) -> None:
+    codec = Codec(AnyMessage)
+    data = b"".join(wire.to_bytes(codec, message) for message in sent)
+    got, reader = read(data, cuts)
+    assert [plain(message) for message in got] == [plain(message) for message in sent]
+    assert reader.bytes_received == len(data)
+
+
+@given(st.lists(any_message, min_size=1, max_size=4), st.data())
+@settings(max_examples=300, deadline=None)
+def test_garbled_streams_are_errors_or_messages_but_never_a_crash(sent: list[Any], data: st.DataObject) -> None:
+    codec = Codec(AnyMessage)
+    stream = bytearray(b"".join(wire.to_bytes(codec, message) for message in sent))
+    for _ in range(data.draw(st.integers(1, 8))):
+        stream[data.draw(st.integers(0, len(stream) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        got, _ = read(bytes(stream), data.draw(st.lists(st.integers(0, 10**6), max_size=8)))
+    except WireError:
+        return
+    assert all(isinstance(message, messages.Message) for message in got)
+
+
+@given(st.binary(max_size=400))
+@example(struct.pack("<IB", 2**32 - 1, 0))
+@example(struct.pack("<IB", 4, 1) + struct.pack("<I", 2**32 - 1))
+@example(struct.pack("<IB", 24, 1) + struct.pack("<IQQI", 0, 0, 2**63, 1))
+@example(struct.pack("<IB", 24, 1) + struct.pack("<IQQI", 0, 0, 2**39, 1))
+@example(struct.pack("<IB", 0, 0))
+@example(struct.pack("<IB", 0, 77))
+@example(struct.pack("<IB", 3000, 0) + b"\x91" * 3000)
+@settings(max_examples=300, deadline=None)
+def test_random_bytes_never_crash(data: bytes) -> None:
+    try:
+        read(data)
+    except WireError:
+        pass
+
+
+def test_a_message_larger_than_the_reading_memory() -> None:
+    codec = Codec(AnyMessage)
+    large = TokenPackage("job", 1, (0,), Payload(b"x" * 3_000_000))
+    small = TokenPackage("job", 2, (0,), Payload(b"y"))
+    stream = b"".join(wire.to_bytes(codec, message) for message in (small, large, small, large, small))
+    got, reader = read(stream, list(range(0, len(stream), 50_000)))
+    assert got == [small, large, small, large, small]
+    assert len(reader._data) == len(FrameReader(codec, got.append)._data), "memory for a large message is given back"
+
+
+def test_a_head_that_promises_much_does_not_take_memory() -> None:
+    _, reader = read(struct.pack("<IB", 2**31, 0) + b"x" * 1000)
+    assert len(reader._data) < 2**20
+
+
+def test_buffers_arrive_where_they_stay() -> None:
+    codec = Codec(AnyMessage)
+    data = bytes(range(256)) * 1000
+    message = TokenPackage("job", 1, (0,), Payload(b"head", (Attachment(memoryview(data)),) * 2))
+    got, _ = read(wire.to_bytes(codec, message), [100, 5000])
+    first, second = got[0].payload.buffers
+    assert bytes(first.view) == bytes(second.view) == data
+    assert first.view.readonly
+    assert len(wire.to_bytes(codec, message)) < 2 * len(data) + 200
+
+
+def test_what_is_no_data_is_refused_and_leaves_the_stream_as_it_was() -> None:
+    codec = Codec(AnyMessage)
+    out = bytearray(b"before")
+    with pytest.raises(WireError, match="object"):
+        codec.begin_frame(TokenPackage("job", 1, (0,), Payload(object(), (Attachment(memoryview(b"x")),))), out)
+    with pytest.raises(WireError):
+        codec.begin_frame(TokenPackage("job", 2**70, (0,)), out)
+    assert out == b"before"
+    assert codec.begin_frame(TokenPackage("job", 1, (0,)), out) == []
+
+
+def test_shared_memory_is_refused_where_there_is_none() -> None:
+    codec = Codec(AnyMessage)
+    out = bytearray()
+    codec.begin_frame(YieldPackage("job", "p", (0,), "n", "s", Payload(b"", (Attachment(memoryview(b"x")),))), out)
+    codec.end_frame(out, 0, [Spot(3, 0, 1)])
+    with pytest.raises(WireError, match="shared memory"):
+        read(bytes(out))
+
+
+def test_the_hot_path_is_fast() -> None:
+    """Generous: it catches an accidental slow path, not a slow machine."""
+    import time
+
+    codec = Codec(AnyMessage)
+    message = TokenPackage("job-0123456789", 3, (0, 17), Payload(b"x" * 20))
+    out = bytearray()
+    start = time.perf_counter()
+    for _ in range(20_000):
+        codec.begin_frame(message, out)
+    encoded = time.perf_counter()
+    got: list[Any] = []
+    FrameReader(codec, got.append).feed(out)
+    decoded = time.perf_counter()
+    assert len(got) == 20_000
+    assert encoded - start < 20_000 * 10e-6
+    assert decoded - encoded < 20_000 * 10e-6
