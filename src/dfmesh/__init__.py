@@ -1,0 +1,135 @@
+"""dfmesh: a data federation mesh.
+
+Several organisations, the *sites*, keep their own data, code, secrets and rules; together they offer typed
+*operations*. A user writes one *pipeline* of operations; dfmesh decides where each runs, moves what has to move, and
+streams the results back while the job runs.
+
+    from dfmesh import Federation, ForEach, Pipeline, Yield
+
+    federation = Federation.load("weather.dfm.yaml")
+    ops = federation.ops
+    with Pipeline() as pipeline:
+        Yield(ops.weather.Hours(day="1995-03-18"), place="hours")
+    with federation.session() as session:
+        print(session.run(pipeline)["hours"])
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dfmesh.api import (
+        Advise,
+        And,
+        BestOf,
+        Choose,
+        Else,
+        Equal,
+        ForEach,
+        GreaterThan,
+        GreaterThanOrEqual,
+        If,
+        LessThan,
+        LessThanOrEqual,
+        NodeRef,
+        Not,
+        NotEqual,
+        Operation,
+        Or,
+        Pipeline,
+        PlaceParam,
+        Yield,
+    )
+    from dfmesh.config import FederationConfig
+    from dfmesh.errors import (
+        ConfigError,
+        DfmeshError,
+        Fault,
+        JobCancelledError,
+        JobError,
+        OperationFailure,
+        PipelineError,
+        SessionError,
+        SourceLocation,
+        ValueDecodingError,
+        ValueEncodingError,
+    )
+    from dfmesh.session import Federation, Job, JobStatus, ResultItem, Results, Session, simulate
+    from dfmesh.values import register_type
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "dfmesh.api": (
+        "Advise And BestOf Choose Else Equal ForEach GreaterThan GreaterThanOrEqual If LessThan LessThanOrEqual NodeRef "
+        "Not NotEqual Operation Or Pipeline PlaceParam Yield"
+    ),
+    "dfmesh.config": "FederationConfig",
+    "dfmesh.errors": (
+        "ConfigError DfmeshError Fault JobCancelledError JobError OperationFailure PipelineError SessionError "
+        "SourceLocation ValueDecodingError ValueEncodingError"
+    ),
+    "dfmesh.session": "Federation Job JobStatus ResultItem Results Session simulate",
+    "dfmesh.values": "register_type",
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names.split()}
+
+__all__ = [
+    "Advise",
+    "And",
+    "BestOf",
+    "Choose",
+    "ConfigError",
+    "DfmeshError",
+    "Else",
+    "Equal",
+    "Fault",
+    "Federation",
+    "FederationConfig",
+    "ForEach",
+    "GreaterThan",
+    "GreaterThanOrEqual",
+    "If",
+    "Job",
+    "JobCancelledError",
+    "JobError",
+    "JobStatus",
+    "LessThan",
+    "LessThanOrEqual",
+    "NodeRef",
+    "Not",
+    "NotEqual",
+    "Operation",
+    "OperationFailure",
+    "Or",
+    "Pipeline",
+    "PipelineError",
+    "PlaceParam",
+    "ResultItem",
+    "Results",
+    "Session",
+    "SessionError",
+    "SourceLocation",
+    "ValueDecodingError",
+    "ValueEncodingError",
+    "Yield",
+    "__version__",
+    "register_type",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used, so that `import dfmesh` costs next to nothing."""
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module 'dfmesh' has no attribute {name!r}")
+    value = getattr(importlib.import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -82,7 +82,7 @@ def test_what_an_adapter_is_is_found_out_by_looking(adapters, name):
 
 def collect(result: object) -> object:
     async def first(items: AsyncIterator[object]) -> object:
-        return [item async for item in items][0]
+        return await anext(items)
 
     if inspect.iscoroutine(result):
         return asyncio.run(result)
@@ -145,7 +145,9 @@ def test_an_optional_parameter_that_is_not_given_leaves_the_adapters_own_default
     us = adapters(one("lib.B", "{x: {}, y: {}}", "[x]"), "def B(x, y=3): return x, y")
     assert call(us, x=1) == (1, 3)
     assert call(us, x=1, y=None) == (1, None)
-    mapped = adapters(one("{adapter: lib.B, args: {x: x, y: y}}", "{x: {}, y: {}}", "[x]"), "def B(x, y=3): return x, y")
+    mapped = adapters(
+        one("{adapter: lib.B, args: {x: x, y: y}}", "{x: {}, y: {}}", "[x]"), "def B(x, y=3): return x, y"
+    )
     assert call(mapped, x=1) == (1, 3)
 
 
@@ -294,7 +296,7 @@ def test_nothing_is_loaded_before_it_is_used(adapters):
         "def good(): return 1",
     )
     assert us.find("a.Good").bind({})() == 1
-    with pytest.raises(AdapterLoadError, match="there is no module 'a_heavy_package' in .* or among the installed"):
+    with pytest.raises(AdapterLoadError, match=r"there is no module 'a_heavy_package' in .* or among the installed"):
         us.find("a.Heavy")
     assert us.find("a.Good").bind({})() == 1
 
@@ -302,7 +304,10 @@ def test_nothing_is_loaded_before_it_is_used(adapters):
 BROKEN = {
     "misspelled": ("def Bb(x): pass", r"module 'lib' \(.*lib\.py\) has no 'B'; did you mean 'Bb'\?"),
     "syntax": ("def B(x)", r"importing it failed: SyntaxError: .*\[.*lib\.py:1\]"),
-    "missing package": ("import nothing_of_that_name", r"ModuleNotFoundError: .*'nothing_of_that_name' \[.*lib\.py:1\]"),
+    "missing package": (
+        "import no_such_thing",
+        r"ModuleNotFoundError: .*'no_such_thing' \[.*lib\.py:1\]",
+    ),
     "raises": ("a = 1\nraise RuntimeError('broken')", r"importing it failed: RuntimeError: broken \[.*lib\.py:2\]"),
     "exits": ("import sys\nsys.exit(3)", r"importing it failed: SystemExit: 3 \[.*lib\.py:2\]"),
     "constructor raises": (
@@ -318,7 +323,7 @@ BROKEN = {
         "making it failed: TypeError: .*missing 1 required positional argument: 'depth'",
     ),
     "no body": ("class B: pass", "it has no method 'body'"),
-    "a number": ("B = 5", "it is a int; an adapter is a function or a class with 'body'"),
+    "a number": ("B = 5", "it is of type int; an adapter is a function or a class with 'body'"),
 }
 
 
@@ -367,7 +372,7 @@ def test_two_federations_in_one_process_each_get_their_own_modules(load, adapter
 def test_a_module_that_hides_another_of_the_same_name(load, adapters):
     adapters(one("lib.B"), "")
     fed = load(one("json.B"), files={"json.py": "def B(x): return x"})
-    with pytest.raises(AdapterLoadError, match="a module 'json' from .* is loaded already; rename the one in"):
+    with pytest.raises(AdapterLoadError, match=r"a module 'json' from .* is loaded already; rename the one in"):
         SiteAdapters(fed, "us").find("a.B")
 
 
@@ -448,7 +453,9 @@ def test_a_property_that_the_own_class_lacks(adapters, source):
 
 
 def test_a_broken_site_class_is_a_load_error(adapters):
-    us = adapters(one("lib.B", site="impl: lib.Mine\n"), "class Mine:\n    def __init__(self): 1/0\ndef B(x, site): pass")
+    us = adapters(
+        one("lib.B", site="impl: lib.Mine\n"), "class Mine:\n    def __init__(self): 1/0\ndef B(x, site): pass"
+    )
     with pytest.raises(AdapterLoadError, match=r"fed\.dfm\.yaml:6:11: cannot load lib\.Mine: making it failed: Zero"):
         us.find("a.B")
 

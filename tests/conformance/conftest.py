@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -140,7 +141,8 @@ class Runner:
             raise RuntimeError("a KeyboardInterrupt of an operation came through") from error
 
     def _simulate(self, pipeline: Any, sets: list[dict[str, Any]]) -> Outcome:
-        outcomes = [simulated(pipeline, self._config, sets, seed) for seed in range(4)]
+        compiled = compiled_for(pipeline, self._config)
+        outcomes = [simulated(compiled, self._config, sets, seed) for seed in range(4)]
         for other in outcomes[1:]:
             assert_same(other.results, outcomes[0].results)
             assert other.origins() == outcomes[0].origins()
@@ -158,11 +160,26 @@ class Runner:
         return outcome.results
 
 
-def simulated(pipeline: Any, config: Any, sets: list[dict[str, Any]], seed: int) -> Outcome:
-    """Run on the simulator under one order of delivery."""
-    from dfmesh.engine.simulator import simulate
+def compiled_for(pipeline: Any, config: Any) -> Any:
+    from dfmesh.compiler import compile_pipeline
 
-    result = simulate(pipeline, config, HOMESITE, sets, seed)
+    return compile_pipeline(pipeline, config, HOMESITE)
+
+
+@functools.cache
+def _adapters() -> dict[str, Any]:
+    from dfmesh.config import FederationConfig
+    from dfmesh.engine.adapters import SiteAdapters
+
+    config = FederationConfig.load(CALC_FILE)
+    return {site: SiteAdapters(config, site) for site in config.sites}
+
+
+def simulated(compiled: Any, config: Any, sets: list[dict[str, Any]], seed: int) -> Outcome:
+    """Run on the simulator under one order of delivery."""
+    import dfmesh
+
+    result = dfmesh.simulate(compiled, config, HOMESITE, sets, seed, _adapters())
     results = {place: list(values) for place, values in result.results.items() if len(values)}
     return Outcome(results, list(result.errors), str(getattr(result.status, "value", result.status)))
 

@@ -13,7 +13,7 @@ import pytest
 from dfmesh import Pipeline
 
 from .building import build
-from .conftest import CALC, CALC_FILE, HOMESITE, canonical, scaled, simulated
+from .conftest import CALC, CALC_FILE, HOMESITE, canonical, compiled_for, scaled, simulated
 from .generator import Options, random_pipeline
 
 WHOLE = Options(branches=True, failures=True)
@@ -62,6 +62,6 @@ def test_documents_hold_everything(number: int, ops: Any, config: Any) -> None:
         again = Pipeline.load(text)
         assert again.model_dump_json() == text, f"seed {seed}"
         sets = list(description.parameter_sets)
-        found, expected = simulated(again, config, sets, 0), simulated(pipeline, config, sets, 0)
+        found, expected = (simulated(compiled_for(each, config), config, sets, 0) for each in (again, pipeline))
         assert canonical(found.results) == canonical(expected.results), f"seed {seed}"
         assert found.origins() == expected.origins(), f"seed {seed}"

@@ -134,7 +134,7 @@ def test_yields_may_share_a_place(run: Runner, ops: Any) -> None:
         Yield(ops.calc.Add(a=1, b=1, site="a"), place="n")
         Yield(ops.calc.Add(a=2, b=2, site="b"), place="n")
         Yield(5, place="n")
-    assert sorted(run(p)["n"]) == [2, 4, 5]
+    assert_same(run(p), {"n": [2, 4, 5]})
 
 
 def test_default_place(run: Runner) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from .building import build
-from .conftest import Outcome, Runner, canonical, outcome_of_job, scaled, simulated
+from .conftest import Outcome, Runner, canonical, compiled_for, outcome_of_job, scaled, simulated
 from .descriptions import Description
 from .generator import Options, random_pipeline
 from .interpreter import interpret
@@ -70,7 +70,7 @@ def simulation(ops: Any, config: Any, orders: int) -> Run:
     """Run under several orders of delivery, which must all give the same."""
 
     def run(description: Description) -> Outcome:
-        pipeline = build(description, ops)
+        pipeline = compiled_for(build(description, ops), config)
         sets = list(description.parameter_sets)
         first = simulated(pipeline, config, sets, 0)
         for order in range(1, orders):

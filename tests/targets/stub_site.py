@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from dfmesh.engine.messages import (
-    FailureReport,
     Failure,
+    FailureReport,
     JobStarted,
     Payload,
     ScopeEnded,

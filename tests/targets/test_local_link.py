@@ -9,6 +9,7 @@ import socket
 import struct
 from array import array
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ def token(index: int, *data: Any) -> TokenPackage:
 
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(20):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - a test may poll
             await asyncio.sleep(0)
 
 
@@ -72,6 +73,14 @@ def with_ends(test: Callable[[End, End], Awaitable[None]], *, tcp: bool = False,
     gc.collect()
     if before:
         assert len(set(os.listdir("/proc/self/fd")) - before) == 0, "descriptors are left open"
+
+
+def mapping_of(address: int) -> str:
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        first, last = (int(edge, 16) for edge in line.split()[0].split("-"))
+        if first <= address < last:
+            return line
+    return ""
 
 
 def tcp_pair() -> tuple[socket.socket, socket.socket]:
@@ -145,9 +154,7 @@ def test_large_buffers_are_shared_and_come_back_when_the_last_view_is_gone() -> 
         assert not view.flags.writeable
         assert b.link.bytes_received == size
         address = view.__array_interface__["data"][0]
-        with open("/proc/self/maps") as maps:
-            line = next(m for m in maps if int(m.split("-")[0], 16) <= address < int(m.split()[0].split("-")[1], 16))
-        assert "memfd:dfmesh" in line, "no copy was made at the receiver"
+        assert "memfd:dfmesh" in mapping_of(address), "no copy was made at the receiver"
         b.got.clear()
         part = view[1000:2000].reshape(10, 100)
         del view

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from dfmesh import values
@@ -45,6 +46,11 @@ class CompiledPipeline:
     order: dict[str, int]
     warnings: tuple[Fault, ...]
 
+    @cached_property
+    def encoded_nets(self) -> dict[str, bytes]:
+        """The nets as they are submitted."""
+        return {site: net.to_bytes() for site, net in self.nets.items()}
+
     def node(self, node_id: NodeId) -> str:
         """Give the site of the statement with this id."""
         text = node_text(node_id)
@@ -80,17 +86,26 @@ class CompiledPipeline:
         return filled
 
 
-def compile_pipeline(pipeline: Pipeline, federation: FederationConfig, homesite: str) -> CompiledPipeline:
+def compile_pipeline(
+    pipeline: Pipeline,
+    federation: FederationConfig,
+    homesite: str,
+    *,
+    restrict_to_sites: Iterable[str] | None = None,
+) -> CompiledPipeline:
     """Compile a pipeline for a federation.
 
     Args:
         pipeline: What the user wrote.
         federation: The sites and what they offer.
         homesite: Where the client attaches, one of the sites.
+        restrict_to_sites: Sites that may take part, besides the homesite; None for all.
 
     Raises:
         PipelineError: the pipeline has faults; all of them are listed.
     """
+    if restrict_to_sites is not None:
+        federation = _restricted(federation, {*restrict_to_sites, homesite})
     warnings = validate(pipeline, federation)
     graph = lower(pipeline, federation)
     costs = Costs(graph, federation)
@@ -107,3 +122,11 @@ def compile_pipeline(pipeline: Pipeline, federation: FederationConfig, homesite:
         order={node_text(statement.node_id): position for position, statement in enumerate(pipeline.statements())},
         warnings=tuple(warnings),
     )
+
+
+def _restricted(federation: FederationConfig, allowed: set[str]) -> FederationConfig:
+    unknown = sorted(allowed - federation.sites.keys())
+    if unknown:
+        faults = [Fault(f"the federation has no site {site!r}", hint=did_you_mean(site, list(federation.sites))) for site in unknown]
+        raise PipelineError("restrict_to_sites names sites that are not there", faults)
+    return replace(federation, sites={name: site for name, site in federation.sites.items() if name in allowed})

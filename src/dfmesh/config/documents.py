@@ -141,7 +141,7 @@ def _syntax_fault(name: str, error: Exception, content: bytes) -> Fault:
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
     context, begin = getattr(error, "context", None), getattr(error, "context_mark", None)
     if isinstance(context, str):
-        began = f" that begins in line {begin.line + 1}" if begin is not None and begin.line != mark.line else ""
+        began = f" that begins in line {begin.line + 1}" if begin and mark and begin.line != mark.line else ""
         problem = f"{context}{began}: {problem}"
     message = f"not valid YAML: {' '.join(str(problem).split())}"
     if mark is None:

@@ -51,7 +51,7 @@ class SchemaReader:
             The schema; an empty one (anything) if it has mistakes, which have been recorded.
         """
         self._root, self._defs, self._names = item, {}, {}
-        schema = self._schema(item, (id(item.node),), 0, ())
+        schema = self._schema(item, (), 0, ())
         if not isinstance(schema, dict):
             return {}
         if self._names.get(id(item.node)):
@@ -65,6 +65,10 @@ class SchemaReader:
         if not item.is_mapping:
             self._reader.expected(item, "a JSON Schema (a mapping)")
             return {}
+        if id(item.node) in inside:
+            self._reader.fault(item, "contains itself through an anchor", "use $ref for that", at=item.place)
+            return {}
+        inside = (*inside, id(item.node))
         entries, reference = self._split(item)
         own = {_FLAGS.get(key, key): self._keyword(key, entry, inside) for key, entry in entries.items()}
         self._place_types(own)
@@ -105,7 +109,7 @@ class SchemaReader:
         before, identity, root = self._recursions, id(target.node), self._root
         if _has_definitions(target):
             self._root = target
-        schema = self._schema(target, (*inside, identity), start, chain)
+        schema = self._schema(target, inside, start, chain)
         self._root = root
         if not isinstance(schema, dict):
             return {} if schema else {"not": {}}
@@ -147,7 +151,9 @@ class SchemaReader:
     def _keyword(self, key: str, entry: Item, inside: tuple[int, ...]) -> Any:
         reader = self._reader
         if key in _MAPS:
-            return {name: self._schema(one, inside, len(inside), ()) for name, one in (reader.entries(entry) or {}).items()}
+            return {
+                name: self._schema(one, inside, len(inside), ()) for name, one in (reader.entries(entry) or {}).items()
+            }
         if key in _LISTS or (key == "items" and entry.is_sequence):
             return [self._schema(one, inside, len(inside), ()) for one in reader.elements(entry)]
         if key in _SCHEMAS:

@@ -1,0 +1,25 @@
+"""What a user's script touches: federations, sessions, jobs, results."""
+
+from dfmesh.session.dfm_job import STATUS_PLACE, DfmJob, ErrorToken, StopToken
+from dfmesh.session.federation import Federation
+from dfmesh.session.job import Job, JobProgress, JobStatus
+from dfmesh.session.results import ResultItem, Results
+from dfmesh.session.session import Session, default_homesite
+from dfmesh.session.simulate import SimulationResult, simulate
+
+__all__ = [
+    "STATUS_PLACE",
+    "DfmJob",
+    "ErrorToken",
+    "Federation",
+    "Job",
+    "JobProgress",
+    "JobStatus",
+    "ResultItem",
+    "Results",
+    "Session",
+    "SimulationResult",
+    "StopToken",
+    "default_homesite",
+    "simulate",
+]

@@ -126,11 +126,19 @@ class Codec:
         Raises:
             WireError: the bytes are no message of the union.
         """
-        self._arrived = attachments
+        if attachments:
+            return self._decode_with(body, attachments)
         try:
             return self._decoder.decode(body)
         except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError, MemoryError) as error:
             raise WireError(f"not a message: {error}") from error
+
+    def _decode_with(self, body: bytes | memoryview, attachments: Sequence[Attachment]) -> Any:
+        self._arrived = attachments
+        try:
+            return self.decode(body)
+        finally:
+            self._arrived = ()  # or the last large buffer would never be freed
 
     def _leave_out(self, value: Any) -> msgspec.msgpack.Ext:
         if type(value) is not Attachment:

@@ -170,7 +170,8 @@ def rebuild_scalar(payload: Any) -> Any:
 
 def reduce_text(text: np.str_ | np.bytes_) -> Any:
     """Give the text or bytes as a plain value."""
-    return str(text) if isinstance(text, str) else bytes(text)
+    # numpy's own conversions drop the zeros, too.
+    return str.__str__(text) if isinstance(text, str) else bytes.__getitem__(text, slice(None))
 
 
 def rebuild_text(payload: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from dfmesh.errors import ValueDecodingError
 from dfmesh.values.decoding import REFUSALS, decode_in_place, decode_with, no_value
 from dfmesh.values.encoding import encode, encode_carefully
+from dfmesh.values.kinds import flat_view
 from dfmesh.values.plain import is_plain
 
 Buffer: TypeAlias = bytes | memoryview
@@ -125,7 +126,7 @@ def _padding(size: int) -> bytes:
 
 
 def _split(data: memoryview) -> tuple[memoryview, list[memoryview]]:
-    data = data.cast("B") if data.format != "B" or data.ndim != 1 else data
+    data = flat_view(data)
     try:
         _, count, head_size = _START.unpack_from(data)
         sizes = struct.unpack_from(f"<{count}Q", data, _START.size)

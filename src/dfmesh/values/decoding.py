@@ -10,7 +10,7 @@ from msgspec.msgpack import Decoder
 
 from dfmesh.errors import ValueDecodingError
 from dfmesh.values import kinds, libraries, registry, standard  # noqa: F401 - they fill the table of kinds
-from dfmesh.values.kinds import BY_CODE
+from dfmesh.values.kinds import BY_CODE, flat_view
 
 REFUSALS = (msgspec.MsgspecError, RecursionError, TypeError, ValueError, OverflowError, MemoryError, IndexError)
 """What the MessagePack decoder raises for bytes that are no value."""
@@ -56,8 +56,7 @@ class Reader:
     def _buffer(self, index: Any) -> memoryview:
         if type(index) is not int or not 0 <= index < len(self._buffers):
             raise ValueError(f"it has {len(self._buffers)} buffers and refers to number {index!r}")
-        view = memoryview(self._buffers[index]).toreadonly()
-        return view if view.format == "B" and view.ndim == 1 else view.cast("B")
+        return flat_view(self._buffers[index]).toreadonly()
 
 
 def refusal(code: int, error: Exception) -> ValueDecodingError:
@@ -65,8 +64,8 @@ def refusal(code: int, error: Exception) -> ValueDecodingError:
     kind = BY_CODE.get(code)
     if kind is None and code not in _FROM_PAYLOAD and code != kinds.BUFFER:
         return ValueDecodingError(f"data that arrived has a part of unknown kind {code}; is the sender's dfmesh newer?")
-    name = "part" if kind is None else kind.tag
-    return ValueDecodingError(f"a {name} in data that arrived cannot be rebuilt: {type(error).__name__}: {error}")
+    what = "a part" if kind is None else f"a part of kind {kind.tag!r}"
+    return ValueDecodingError(f"{what} in data that arrived cannot be rebuilt: {type(error).__name__}: {error}")
 
 
 def rebuild_pairs(payload: Any) -> dict[Any, Any]:

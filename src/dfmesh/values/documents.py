@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import math
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -75,7 +76,11 @@ class _Writer:
         return value if -_MAX_EXACT_INT <= value < _MAX_EXACT_INT else _tagged("int", hex(value))
 
     def float(self, value: float) -> Any:
-        return value if math.isfinite(value) else _tagged("float", repr(value))
+        if math.isfinite(value):
+            return value
+        text = repr(value)
+        bits = struct.pack(">d", value)
+        return _tagged("float", text if bits == struct.pack(">d", float(text)) else f"0x{bits.hex()}")
 
     def text(self, value: str) -> Any:
         try:
@@ -122,7 +127,11 @@ class _Writer:
     def set(self, value: Any) -> Any:
         # In the order of the binary form, which is the same in every run.
         items = list(value)
-        written = self.list(items)
+        try:
+            written = self.list(items)
+        except Unsendable as error:
+            error.steps, error.owners = [" (an element)"], [id(value)]
+            raise
         places = sorted(range(len(items)), key=lambda place: encode_carefully(items[place], False)[0])
         return _tagged(type(value).__name__, [written[place] for place in places])
 
@@ -155,6 +164,13 @@ def _parse_int(text: str) -> int:
     return int(text, 16)
 
 
+def _parse_float(text: str) -> float:
+    if not text.startswith("0x"):
+        return float(text)
+    value: float = struct.unpack(">d", bytes.fromhex(text[2:]))[0]
+    return value
+
+
 def _parse_text(text: str) -> str:
     return str(_parse_base64(text), "utf-8", "surrogatepass")
 
@@ -166,7 +182,7 @@ def _parse_base64(text: str) -> bytes:
 _REBUILT: dict[str, Callable[[Any], Any]] = {
     "bytes": _parse_base64,
     "int": _parse_int,
-    "float": float,
+    "float": _parse_float,
     "text": _parse_text,
     "tuple": tuple,
     "dict": decoding.rebuild_pairs,
@@ -205,7 +221,7 @@ def _rebuild(document: dict[str, Any], depth: int) -> Any:
         raise
     except Exception as error:
         # Constructors of any type may refuse a payload that somebody made up, in any way they like.
-        raise ValueDecodingError(f"a {tag} in a document cannot be rebuilt: {type(error).__name__}: {error}") from error
+        raise ValueDecodingError(f"a part of kind {tag!r} in a document cannot be rebuilt: {type(error).__name__}: {error}") from error
 
 
 def _rebuilder(tag: Any) -> Callable[[Any], Any] | None:

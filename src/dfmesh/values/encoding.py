@@ -209,15 +209,17 @@ class Lowering:
         self.enter()
         in_place = Lowering(None, self.careful)
         in_place.depth = self.depth
+        encoded: list[bytes] = []
         item: Any = None
         try:
-            encoded = sorted([encode(in_place.lower(item)) for item in value])
+            for item in value:
+                encoded.append(encode(in_place.lower(item)))  # noqa: PERF401 - names the item in errors
         except Unsendable as error:
             error.steps, error.owners = [f" (element {_short(item)})"], [id(value)]
             raise
         self.depth -= 1
         code = kinds.SET if type(value) is set else kinds.FROZENSET
-        return Ext(code, encode([Raw(element) for element in encoded]))
+        return Ext(code, encode([Raw(element) for element in sorted(encoded)]))
 
 
 def _keep(_: Lowering, value: Any) -> Any:

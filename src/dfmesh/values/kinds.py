@@ -52,6 +52,14 @@ class Blob:
         self.data = data
 
 
+def flat_view(data: Any) -> memoryview:
+    """View any contiguous buffer as a run of bytes."""
+    view = memoryview(data)
+    if view.format == "B" and view.ndim == 1:
+        return view
+    return view.cast("B") if view.nbytes else memoryview(b"")
+
+
 def as_they_are(steps: list[str]) -> list[str]:
     """For payloads that look like the value."""
     return steps

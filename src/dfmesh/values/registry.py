@@ -121,7 +121,7 @@ def _known_class(cls: type, name: str) -> KnownClass | None:
 def _known_enum(cls: type[Enum], name: str) -> KnownClass:
     if issubclass(cls, Flag):
         return KnownClass(name, False, lambda member: member.value, cls)
-    return KnownClass(name, False, lambda member: member.name, cls.__getitem__)
+    return KnownClass(name, False, lambda member: member.name, lambda member: cls[member])
 
 
 def _known_dataclass(cls: type, name: str) -> KnownClass:

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from dfmesh.values.kinds import Blob, Kind, Unsendable, declare, drop_first
+from dfmesh.values.kinds import Blob, Kind, Unsendable, declare, drop_first, flat_view
 
 _FACTORIES = {kind.__name__: kind for kind in (list, dict, set, tuple, int, float, str, bool, bytes)}
 _ZONE_KEY = re.compile(r"[A-Za-z0-9_+\-]+(/[A-Za-z0-9_+\-]+)*")
@@ -31,13 +31,13 @@ declare(Kind(9, "bytearray", lambda value: Blob(memoryview(value)), bytearray), 
 
 
 def _reduce_memoryview(value: memoryview) -> list[Any]:
+    flat = flat_view(value if value.c_contiguous else value.tobytes())
+    payload = [value.format, list(value.shape or ()), Blob(flat)]
     try:
-        flat = value.cast("B") if value.c_contiguous else memoryview(value.tobytes())
-        shape = list(value.shape or ())
-        flat.cast(value.format, shape)  # type: ignore[call-overload]
+        _rebuild_memoryview([*payload[:2], flat])
     except (TypeError, ValueError) as error:
         raise Unsendable(f"a memoryview of format {value.format!r} cannot be sent; send an array or bytes") from error
-    return [value.format, shape, Blob(flat)]
+    return payload
 
 
 def _rebuild_memoryview(payload: Any) -> memoryview:
@@ -82,8 +82,10 @@ declare(Kind(16, "fraction", _reduce_fraction, _rebuild_fraction), Fraction)
 # Dates and times
 
 
-def _zone_of(value: datetime | time) -> tzinfo | None:
+def _zone_of(value: datetime | time) -> tzinfo | bool | None:
     zone = value.tzinfo
+    if zone is timezone.utc:
+        return True
     if zone is None or type(zone) in (timezone, ZoneInfo):
         return zone
     raise Unsendable(f"time zone {zone!r} of {type(zone)} cannot be sent; use datetime.timezone or zoneinfo.ZoneInfo")
@@ -96,6 +98,7 @@ def _reduce_datetime(value: datetime) -> list[Any]:
 
 def _rebuild_datetime(payload: Any) -> datetime:
     year, month, day, hour, minute, second, microsecond, fold, zone = payload
+    zone = timezone.utc if zone is True else zone
     return datetime(year, month, day, hour, minute, second, microsecond, zone, fold=fold)
 
 
@@ -105,7 +108,7 @@ def _reduce_time(value: time) -> list[Any]:
 
 def _rebuild_time(payload: Any) -> time:
     hour, minute, second, microsecond, fold, zone = payload
-    return time(hour, minute, second, microsecond, zone, fold=fold)
+    return time(hour, minute, second, microsecond, timezone.utc if zone is True else zone, fold=fold)
 
 
 def _reduce_zone(value: timezone) -> list[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dfmesh.values.kinds import Unsendable
+from dfmesh.values.kinds import Unsendable, flat_view
 
 _RECORD_BATCH, _DICTIONARY_BATCH = 3, 2
 
@@ -28,7 +28,7 @@ def read_stream(data: Any, kind: Any) -> Any:
     """Read the array of type `kind` from a stream that came from elsewhere; it shares the memory of `data`."""
     buffer = pa.py_buffer(memoryview(data))
     for message in pa.ipc.MessageReader.open_stream(buffer):
-        if _is_compressed(memoryview(message.metadata).cast("B")):
+        if _is_compressed(flat_view(message.metadata)):
             raise ValueError("a compressed Arrow stream")
     batches = list(pa.ipc.open_stream(buffer))
     if len(batches) != 1 or batches[0].num_columns != 1 or batches[0].column(0).type != kind:

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types
 
-from dfmesh.values.kinds import Blob, Unsendable
+from dfmesh.values.kinds import Blob, Unsendable, flat_view
 from dfmesh.values.streams import read_stream, write_stream
 
 _OFFSETS_32 = (types.is_string, types.is_binary)
@@ -21,7 +21,7 @@ _FIXED = (types.is_primitive, types.is_decimal, types.is_fixed_size_binary)
 
 
 def _view(buffer: Any, start: int, end: int) -> Blob:
-    return Blob(memoryview(buffer).cast("B")[start:end])
+    return Blob(flat_view(buffer)[start:end])
 
 
 def _blob_of(buffer: Any) -> Blob:
@@ -70,7 +70,7 @@ def _offset_buffers(array: Any, width: int) -> list[Blob | None] | None:
     bitmap, offsets, data = array.buffers()
     if len(array) == 0 or offsets is None:
         return [None, None, None]
-    places = memoryview(offsets).cast("B")[array.offset * width : (array.offset + len(array) + 1) * width]
+    places = flat_view(offsets)[array.offset * width : (array.offset + len(array) + 1) * width]
     if int.from_bytes(places[:width], "little") != 0:
         return None
     end = int.from_bytes(places[-width:], "little")
@@ -98,14 +98,25 @@ def _rebuild_chunk(payload: Any, kind: Any) -> Any:
 def reduce_schema(schema: Any) -> Any:
     """Give the bytes of a schema."""
     try:
-        return Blob(memoryview(schema.serialize()).cast("B"))
+        return Blob(flat_view(schema.serialize()))
     except (pa.ArrowException, NotImplementedError) as error:
         raise Unsendable(f"this Arrow schema cannot be sent: {error}") from error
 
 
 def rebuild_schema(payload: Any) -> Any:
     """Make a schema."""
-    return pa.ipc.read_schema(pa.py_buffer(memoryview(payload)))
+    schema = pa.ipc.read_schema(pa.py_buffer(memoryview(payload)))
+    for field in schema:
+        _check_text(field)
+    return schema
+
+
+def _check_text(field: Any) -> None:
+    """Read the texts of a field and the fields in it; the library takes bytes that are not text for a name."""
+    kind = field.type
+    _ = field.name, kind.tz if types.is_timestamp(kind) else None
+    for number in range(kind.num_fields):
+        _check_text(kind.field(number))
 
 
 def reduce_field(field: Any) -> Any:

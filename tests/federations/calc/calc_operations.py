@@ -112,8 +112,8 @@ class Scaled:
 
     _built = itertools.count(1)
 
-    def __init__(self, site: str, factor: int, offset: int = 0) -> None:
-        self.site = site
+    def __init__(self, site: Any, factor: int, offset: int = 0) -> None:
+        self.site = site.name
         self.factor = factor
         self.offset = offset
         self.instance = next(self._built)
@@ -135,8 +135,8 @@ def provided(x: int, factor: int, site: str) -> list[Any]:
 class Where:
     """Says where it runs."""
 
-    def __init__(self, site: str) -> None:
-        self.site = site
+    def __init__(self, site: Any) -> None:
+        self.site = site.name
 
     def body(self) -> dict[str, Any]:
         return {"site": self.site, "pid": os.getpid()}

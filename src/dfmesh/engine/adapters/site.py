@@ -134,7 +134,7 @@ class SiteAdapters:
     def _function(self, found: Any, spec: AdapterSpec, provider: str | None) -> Callable[..., Any]:
         """A plain function, with constructor arguments and, if it asks for them, `site` and `provider` given."""
         if not callable(found):
-            reason = f"it is a {type(found).__name__}; an adapter is a function or a class with 'body'"
+            reason = f"it is of type {type(found).__name__}; an adapter is a function or a class with 'body'"
             raise AdapterLoadError(spec.path, reason, spec.location)
         mapped = {*(spec.arguments or ()), *spec.constructor_args}
         given = {**self._surroundings(found, provider, mapped), **spec.constructor_args}

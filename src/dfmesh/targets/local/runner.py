@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dfmesh.engine import CLIENT_PREFIX
 from dfmesh.engine.messages import AnyMessage, Payload
 from dfmesh.errors import SessionClosedError, SessionError
 from dfmesh.targets.local.carrier import LocalCarrier
@@ -54,7 +55,7 @@ class LocalFederationRunner:
         self._homesite = homesite
         self._program = program
         self._owner = os.getpid()
-        self._name = f"client:{secrets.token_hex(8)}"
+        self._name = f"{CLIENT_PREFIX}{secrets.token_hex(8)}"
         self._transport = transport or os.environ.get(TRANSPORT_VARIABLE) or _default_transport()
         if self._transport not in ("unix", "tcp"):
             raise SessionError(f"there is no transport {self._transport!r}; there are 'unix' and 'tcp'")

@@ -18,6 +18,7 @@ from typing import Any, NoReturn, Protocol
 
 import msgspec
 
+from dfmesh.engine import CLIENT_PREFIX, SUPERVISOR
 from dfmesh.engine.messages import AnyMessage, SiteLost
 from dfmesh.errors import DfmeshError
 from dfmesh.targets.local import lifeline
@@ -39,11 +40,7 @@ from dfmesh.targets.local.door import Door
 from dfmesh.targets.local.link import Link
 from dfmesh.targets.wire import Codec, WireError
 
-SUPERVISOR = "supervisor:"
-"""The peer that `SiteLost` messages come from; no site can have this name on a connection."""
-
 _STOP_SECONDS = 0.4
-_CLIENT_PREFIX = "client:"
 
 
 class Runner(Protocol):
@@ -143,7 +140,7 @@ class SiteProcess:
         self._control.send(LossNoted(loss.number))
 
     def _link_broken(self, link: Link, reason: str) -> None:
-        if link.peer.startswith(_CLIENT_PREFIX):
+        if link.peer.startswith(CLIENT_PREFIX):
             self._carrier.remove(link.peer)
             if self._runner is not None:
                 self._runner.client_lost(link.peer)

@@ -1,0 +1,92 @@
+"""A federation, as a user's script meets it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from dfmesh.api import Pipeline
+from dfmesh.compiler import CompiledPipeline, compile_pipeline
+from dfmesh.config import FederationConfig
+from dfmesh.session.session import Session, default_homesite
+
+
+class Federation:
+    """The sites and the operations they offer, read from a `*.dfm.yaml` file.
+
+    Attributes:
+        config: What the file says.
+    """
+
+    def __init__(self, config: FederationConfig) -> None:
+        """Wrap a configuration.
+
+        Args:
+            config: What the file says.
+        """
+        self.config = config
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Federation:
+        """Read a federation file.
+
+        Args:
+            path: The file.
+
+        Raises:
+            ConfigError: it has mistakes; `faults` lists all of them with their places.
+        """
+        return cls(FederationConfig.load(path))
+
+    @property
+    def ops(self) -> Any:
+        """The operations as classes: `federation.ops.weather.Bin(...)`."""
+        return self.config.ops
+
+    @property
+    def name(self) -> str:
+        """Name of the federation."""
+        return self.config.name
+
+    @property
+    def sites(self) -> list[str]:
+        """Names of the sites, in declared order."""
+        return list(self.config.sites)
+
+    @property
+    def operations(self) -> list[str]:
+        """Names of the operations, in declared order."""
+        return list(self.config.operations)
+
+    def session(self, target: str = "local", *, homesite: str | None = None) -> Session:
+        """Make a session; `with federation.session() as session:` starts and stops the sites.
+
+        Args:
+            target: `local`: one process per site on this machine; `inproc`: all sites in this process.
+            homesite: Site to which the client talks; default: `info.homesite` of the file, else `app` if there is
+                one, else the first site.
+
+        Raises:
+            SessionError: there is no such target or site.
+        """
+        return Session(self.config, target=target, homesite=homesite)
+
+    def compile(
+        self, pipeline: Pipeline, *, homesite: str | None = None, restrict_to_sites: Iterable[str] | None = None
+    ) -> CompiledPipeline:
+        """Compile a pipeline without running anything.
+
+        Args:
+            pipeline: What the user wrote.
+            homesite: As in `session`.
+            restrict_to_sites: Sites that may take part, besides the homesite; None for all.
+
+        Raises:
+            PipelineError: the pipeline has faults; all of them are listed.
+        """
+        home = homesite or default_homesite(self.config)
+        return compile_pipeline(pipeline, self.config, home, restrict_to_sites=restrict_to_sites)
+
+    def __repr__(self) -> str:
+        return f"<Federation {self.name!r}: {len(self.sites)} sites, {len(self.operations)} operations>"

@@ -1,0 +1,142 @@
+"""The results of a job as they come, for any number of readers on any thread or event loop."""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from collections.abc import Callable, Iterator
+
+from dfmesh.netir import Frame
+from dfmesh.session.results import ResultItem
+
+
+class ResultLog:
+    """Results in order of arrival, and the news that wakes whoever waits.
+
+    Attributes:
+        items: All results so far.
+        finished_frames: How many top-level frames, counted from the first, are complete without a gap.
+        closed: Whether nothing more will come.
+    """
+
+    def __init__(self) -> None:
+        self.items: list[ResultItem] = []
+        self.finished_frames = 0
+        self.closed = False
+        self._finished_early: set[int] = set()
+        self._changed = threading.Condition()
+        self._listeners: list[Callable[[], None]] = []
+
+    def add(self, item: ResultItem) -> None:
+        """Append a result."""
+        with self._changed:
+            self.items.append(item)
+            self._tell()
+
+    def frame_finished(self, frame: Frame) -> None:
+        """Note that all results of a top-level frame have come."""
+        with self._changed:
+            self._finished_early.add(frame[0])
+            while self.finished_frames in self._finished_early:
+                self._finished_early.discard(self.finished_frames)
+                self.finished_frames += 1
+            self._tell()
+
+    def close(self) -> None:
+        """Note that nothing more will come."""
+        with self._changed:
+            self.closed = True
+            self._tell()
+
+    def _tell(self) -> None:
+        self._changed.notify_all()
+        listeners, self._listeners = self._listeners, []
+        for listener in listeners:
+            listener()
+
+    def wait_beyond(self, seen: tuple[int, int], timeout: float | None = None) -> bool:
+        """Block until there is more than a reader has seen; False after the time-out.
+
+        Args:
+            seen: Results and finished frames that the reader has seen.
+            timeout: Seconds to wait at most; None to wait for ever.
+        """
+        with self._changed:
+            return self._changed.wait_for(lambda: self._news(seen), timeout)
+
+    def call_beyond(self, seen: tuple[int, int], listener: Callable[[], None]) -> None:
+        """Call a function, on any thread, as soon as there is more than a reader has seen."""
+        with self._changed:
+            if not self._news(seen):
+                self._listeners.append(listener)
+                return
+        listener()
+
+    def _news(self, seen: tuple[int, int]) -> bool:
+        return self.closed or (len(self.items), self.finished_frames) != seen
+
+
+class Reader:
+    """One reader's way through a log.
+
+    In frame order, an item is given as soon as nothing that belongs before it can come any more: all of a parameter
+    set that is complete, and of one that runs, items of a place whose frames follow one another without a gap.
+    """
+
+    def __init__(
+        self, log: ResultLog, place: str | None, *, ordered: bool, order: dict[str, int], sources: dict[str, int]
+    ) -> None:
+        """Start at the first result.
+
+        Args:
+            log: The results.
+            place: The place to read; None for all.
+            ordered: Whether to give them in frame order.
+            order: Position of each Yield in the pipeline.
+            sources: How many Yields send to each place.
+        """
+        self._log = log
+        self._place = place
+        self._ordered = ordered
+        self._order = order
+        self._sources = sources
+        self._position = 0
+        self._frames = 0
+        self._held: list[tuple[Frame, int, int, ResultItem]] = []
+        self._next: dict[str, Frame] = {}
+
+    @property
+    def seen(self) -> tuple[int, int]:
+        """What to wait beyond."""
+        return self._position, self._frames
+
+    @property
+    def done(self) -> bool:
+        """Whether everything has been given."""
+        return self._log.closed and self._position == len(self._log.items) and not self._held
+
+    def take(self) -> Iterator[ResultItem]:
+        """Give what can be given now."""
+        closed = self._log.closed
+        self._frames = self._log.finished_frames
+        end = len(self._log.items)
+        fresh = self._log.items[self._position : end]
+        self._position = end
+        wanted = [item for item in fresh if self._place in (None, item.place)]
+        if not self._ordered:
+            yield from wanted
+            return
+        for item in wanted:
+            heapq.heappush(self._held, (item.frame, self._order.get(item.node, 0), id(item), item))
+        while self._held and (closed or self._may_go(self._held[0][3])):
+            item = heapq.heappop(self._held)[3]
+            self._next[item.place] = (*item.frame[:-1], item.frame[-1] + 1)
+            yield item
+
+    def _may_go(self, item: ResultItem) -> bool:
+        top = item.frame[0]
+        if top < self._frames:
+            return True
+        if top > self._frames or self._place is None or self._sources.get(item.place) != 1 or len(item.frame) > 2:
+            return False
+        return len(item.frame) == 1 or item.frame == self._next.get(item.place, (top, 0)) or item.frame == (top, 0)

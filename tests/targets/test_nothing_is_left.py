@@ -1,0 +1,77 @@
+"""However the client ends, no process, socket file, directory or shared memory stays."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from conftest import shared_files
+
+SCRIPT = str(Path(__file__).with_name("script_client.py"))
+
+
+def start(how: str, tmp_path: Path, transport: str = "unix") -> tuple[subprocess.Popen[str], list[psutil.Process]]:
+    environment = {**__import__("os").environ, "DFMESH_LOCAL_TRANSPORT": transport}
+    client = subprocess.Popen(
+        [sys.executable, SCRIPT, how, str(tmp_path / "x.dfm.yaml")], stdout=subprocess.PIPE, text=True, env=environment
+    )
+    assert client.stdout is not None
+    sites = [psutil.Process(int(pid)) for pid in client.stdout.readline().split()]
+    assert len(sites) == 3
+    return client, sites
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 3.0) -> float:
+    begin = time.perf_counter()
+    while not condition():
+        assert time.perf_counter() - begin < seconds, "still there"
+        time.sleep(0.005)
+    return time.perf_counter() - begin
+
+
+def gone(processes: list[psutil.Process]) -> bool:
+    return not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in processes)
+
+
+@pytest.mark.parametrize("transport", ["unix", "tcp"])
+@pytest.mark.parametrize("how", ["wait", "busy", "hang", "fork"])
+def test_client_killed(how: str, transport: str, tmp_path: Path) -> None:
+    before = shared_files()
+    client, sites = start(how, tmp_path, transport)
+    assert client.stdout is not None
+    assert client.stdout.readline() == "waiting\n"
+    forks = [p for p in psutil.Process(client.pid).children() if p not in sites]
+    grandchildren = [child for site in sites for child in site.children()]
+    assert bool(grandchildren) == (how == "hang")
+    client.kill()
+    client.wait()
+    try:
+        wait_for(lambda: gone([*sites, *grandchildren]))
+    finally:
+        for fork in forks:
+            fork.kill()
+    assert client.stdout.read() == "", "nobody holds the client's output open"
+    assert shared_files() == before
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("how", ["leave", "raise"])
+def test_client_ends_without_closing(how: str, tmp_path: Path) -> None:
+    client, sites = start(how, tmp_path)
+    client.wait(timeout=5)
+    assert gone(sites)
+
+
+def test_client_interrupted(tmp_path: Path) -> None:
+    client, sites = start("interrupt", tmp_path)
+    begin = time.perf_counter()
+    client.send_signal(signal.SIGINT)
+    client.wait(timeout=5)
+    assert time.perf_counter() - begin < 1.5
+    assert gone(sites)
