@@ -119,7 +119,14 @@ def session_of(fed: Any) -> Iterator[Callable[[str], Any]]:
 
 
 class Runner:
-    """Runs pipelines on one target."""
+    """Runs pipelines on one target.
+
+    Attributes:
+        target: Name of the target.
+        orders: Under how many orders of delivery to run on the simulator; all must give the same.
+    """
+
+    orders = 4
 
     def __init__(self, target: str, session_of: Callable[[str], Any], config: Any) -> None:
         self.target = target
@@ -142,13 +149,13 @@ class Runner:
 
     def _simulate(self, pipeline: Any, sets: list[dict[str, Any]]) -> Outcome:
         compiled = compiled_for(pipeline, self._config)
-        outcomes = [simulated(compiled, self._config, sets, seed) for seed in range(4)]
+        outcomes = [simulated(compiled, self._config, sets, seed) for seed in range(self.orders)]
         for other in outcomes[1:]:
             assert_same(other.results, outcomes[0].results)
             assert other.origins() == outcomes[0].origins()
         return outcomes[0]
 
-    def __call__(self, pipeline: Any, **parameters: Any) -> dict[str, list[Any]]:
+    def __call__(self, pipeline: Any, /, **parameters: Any) -> dict[str, list[Any]]:
         """Run to the end; raises the JobError if there is one."""
         import dfmesh
 

@@ -199,6 +199,24 @@ def mentioned(thing: Any) -> Iterator[str]:
             yield from mentioned(getattr(thing, part.name))
 
 
+def parameters_of(thing: Any) -> Iterator[str]:
+    """Iterate over the names of the parameters in an expression or in statements, at any depth."""
+    if isinstance(thing, Param):
+        yield thing.name
+    elif isinstance(thing, tuple) or hasattr(thing, "__dataclass_fields__"):
+        inner = thing if isinstance(thing, tuple) else [getattr(thing, part.name) for part in fields(thing)]
+        for item in inner:
+            yield from parameters_of(item)
+
+
+def only_used_parameters(description: Description) -> Description:
+    """Leave out the parameters that no statement takes: dfmesh refuses them."""
+    used = set(parameters_of(description.body))
+    sets = tuple({name: value for name, value in given.items() if name in used} for given in description.parameter_sets)
+    defaults = {name: value for name, value in description.defaults.items() if name in used}
+    return replace(description, defaults=defaults, parameter_sets=sets)
+
+
 def defined(statement: Any) -> set[str]:
     """Give the ids that a statement brings into the block in which it stands."""
     if isinstance(statement, Loop):
@@ -288,6 +306,8 @@ __all__ = [
     "Yield",
     "defined",
     "mentioned",
+    "only_used_parameters",
+    "parameters_of",
     "replace",
     "text",
     "walk",

@@ -29,6 +29,7 @@ from .descriptions import (
     Ref,
     TupleE,
     Yield,
+    only_used_parameters,
 )
 
 # Shapes of values.
@@ -137,12 +138,14 @@ class Visible:
         shape: What it is.
         statement: Id of the statement that gives it; None for others.
         hidden: It is from a branch that has ended, so that only Choose, collect and reduce may take it.
+        branch: Condition and what the two blocks define, if it is from a branch that has just ended.
     """
 
     expression: Any
     shape: Any
     statement: str | None = None
     hidden: bool = False
+    branch: Any = None
 
 
 def random_pipeline(seed: int, options: Options | None = None) -> Description:
@@ -167,7 +170,7 @@ class _Maker:
         body = self._block(visible, depth=0, frames=1, budget=self.left)
         defaults = {name: self._value(shape) for name, shape in self.parameters.items() if self.rng.random() < 0.3}
         sets = tuple(self._parameter_set(defaults) for _ in range(self.rng.choice([1, 1, 1, 2, 3, 5])))
-        return Description(tuple(body), defaults, sets)
+        return only_used_parameters(Description(tuple(body), defaults, sets))
 
     def _parameters(self) -> list[Visible]:
         shapes = [INT, INT, STR, NUMBERS, ListS(ROW, 0, 3), ListS(NUMBERS, 0, 3), TupleS((INT, NUMBERS)), ROW]
@@ -310,15 +313,27 @@ class _Maker:
         if self.rng.random() < 0.6:
             otherwise = tuple(self._block(else_visible, depth, frames, self.rng.randint(1, 4)))
         known = len(visible)
-        visible += [replace(item, hidden=True) for item in then_visible[known:] + else_visible[known:]]
+        then_new, else_new = then_visible[known:], else_visible[known:]
+        # What is hidden deeper inside may be absent also where this branch ran.
+        sides = [[item for item in side if not item.hidden] for side in (then_new, else_new)]
+        visible += [
+            replace(item, hidden=True, branch=None if item.hidden else (condition, *sides))
+            for item in then_new + else_new
+        ]
         return Branch(condition, tuple(then), otherwise)
 
     def _chosen(self, visible: list[Visible]) -> Chosen:
         # An operation would not be drawn for ever, so this counts as one.
         self.left -= 1
         name = self._name("c")
-        both = self._joining(visible)
-        chosen = Chosen(name, self._condition(visible), self._int(both), self._int(both))
+        # Mostly what it is for, joining the two sides of an If; else it may choose what is not there, and fail.
+        branches = [item.branch for item in visible if item.branch and item.statement]
+        if branches and self.rng.random() < 0.7:
+            condition, then, otherwise = self.rng.choice(branches)
+            chosen = Chosen(name, condition, self._int([*visible, *then]), self._int([*visible, *otherwise]))
+        else:
+            both = self._joining(visible) if self.options.failures else visible
+            chosen = Chosen(name, self._condition(visible), self._int(both), self._int(both))
         visible.append(Visible(Ref(name), INT, name))
         return chosen
 
@@ -400,7 +415,7 @@ class _Maker:
 
     def _joining(self, visible: list[Visible]) -> list[Visible]:
         """Give what Choose, collect and reduce see: also what is inside branches that have ended."""
-        return [replace(item, hidden=False) for item in visible]
+        return [replace(item, hidden=False, branch=None) for item in visible]
 
     def _recent(self, found: list[Visible]) -> Visible:
         return self.rng.choice(found[-8:] if self.rng.random() < 0.6 else found)

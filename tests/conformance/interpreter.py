@@ -4,6 +4,7 @@ The rules that it follows:
 
 * results of a place are in frame order; what is skipped or failed is left out;
 * a statement of whose inputs one is skipped is skipped; else if one failed it fails, without being an origin;
+* `Choose` of a value that was skipped is an error of its own;
 * `after` only waits: how the other statement ended does not matter;
 * a loop over a generator is a loop over its list;
 * `collect` leaves skipped values out and fails if one failed; `reduce` is a left fold in order over the same list.
@@ -130,7 +131,7 @@ class _Evaluation:
                 case Branch():
                     self._branch(statement, values, guards, frame)
                 case Chosen():
-                    values[statement.id] = self._chosen(statement, values, guards)
+                    values[statement.id] = self._chosen(statement, values, guards, frame)
 
     def _call(self, call: Call, values: dict[str, Any], guards: Guards, frame: Frame) -> Any:
         given = self._evaluate(DictE(tuple((Const(name), value) for name, value in call.arguments)), values, guards)
@@ -188,11 +189,15 @@ class _Evaluation:
         self.block(branch.then, values, (then,), frame)
         self.block(branch.otherwise or (), values, (otherwise,), frame)
 
-    def _chosen(self, chosen: Chosen, values: dict[str, Any], guards: Guards) -> Any:
+    def _chosen(self, chosen: Chosen, values: dict[str, Any], guards: Guards, frame: Frame) -> Any:
         outcome = self._evaluate(chosen.condition, values, guards)
         if isinstance(outcome, _Nothing):
             return outcome
-        return self._evaluate(chosen.then if outcome else chosen.otherwise, values, guards)
+        value = self._evaluate(chosen.then if outcome else chosen.otherwise, values, guards)
+        if value is SKIPPED:
+            self.expected.origins.add((chosen.id, frame))
+            return FAILED
+        return value
 
     def _evaluate(self, expression: Any, values: dict[str, Any], waits: Guards = ()) -> Any:
         """Give the value, or SKIPPED or FAILED if one of its inputs or of `waits` is."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from .descriptions import Branch, Call, Description, Loop, defined, mentioned
+from .descriptions import Branch, Call, Description, Loop, defined, mentioned, only_used_parameters
 
 
 def shrink(
@@ -44,7 +44,9 @@ def _smaller(description: Description) -> Iterator[Description]:
         for given in sets:
             yield replace(description, parameter_sets=(given,))
     for body in _smaller_blocks(description.body):
-        yield replace(description, body=_consistent(body))
+        consistent = _consistent(body)
+        if consistent:
+            yield only_used_parameters(replace(description, body=consistent))
 
 
 def _smaller_blocks(body: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:

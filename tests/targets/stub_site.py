@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-import signal
 import subprocess
 import sys
-import threading
 import time
 from typing import Any
 
@@ -137,15 +136,13 @@ class StubRunner:
 
     def do_hang_loop(self, peer: str, job: str) -> None:
         self.answer(job, "hanging")
-        time.sleep(1000)
+        asyncio.get_running_loop().call_later(0.05, time.sleep, 1000)
 
     def do_hang_hard(self, peer: str, job: str) -> None:
         """Never let go of the interpreter's lock, as a C extension may, and have a child process."""
         subprocess.Popen(["sleep", "1000"])
         self.answer(job, "hanging")
-        sys.setswitchinterval(1000)
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        threading.Thread(target=lambda: sum(range(10**12)), daemon=True).start()
+        asyncio.get_running_loop().call_later(0.05, sum, range(10**12))
 
     def client_lost(self, peer: str) -> None:
         self.answer(peer, "client lost")

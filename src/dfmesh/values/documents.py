@@ -221,7 +221,9 @@ def _rebuild(document: dict[str, Any], depth: int) -> Any:
         raise
     except Exception as error:
         # Constructors of any type may refuse a payload that somebody made up, in any way they like.
-        raise ValueDecodingError(f"a part of kind {tag!r} in a document cannot be rebuilt: {type(error).__name__}: {error}") from error
+        raise ValueDecodingError(
+            f"a part of kind {tag!r} in a document cannot be rebuilt: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _rebuilder(tag: Any) -> Callable[[Any], Any] | None:

@@ -115,8 +115,16 @@ def _check_text(field: Any) -> None:
     """Read the texts of a field and the fields in it; the library takes bytes that are not text for a name."""
     kind = field.type
     _ = field.name, kind.tz if types.is_timestamp(kind) else None
-    for number in range(kind.num_fields):
-        _check_text(kind.field(number))
+    for inner in _inner_fields(kind):
+        _check_text(inner)
+
+
+def _inner_fields(kind: Any) -> list[Any]:
+    if types.is_map(kind):
+        return [kind.key_field, kind.item_field]
+    if hasattr(kind, "value_field"):
+        return [kind.value_field]
+    return [kind.field(number) for number in range(kind.num_fields)] if hasattr(kind, "field") else []
 
 
 def reduce_field(field: Any) -> Any:

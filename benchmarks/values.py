@@ -1,0 +1,102 @@
+"""Speed of the value codec, beside its floors in the same run: plain MessagePack for values, memcpy for arrays.
+
+python benchmarks/values.py
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import timeit
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from dfmesh import values
+
+_ROUNDS = 5
+_SECONDS = 0.05
+
+
+def seconds(action: Callable[[], Any]) -> float:
+    """Give the best time of one call, in seconds."""
+    timer = timeit.Timer(action)
+    once = max(timer.timeit(1), 1e-8)
+    number = max(1, int(_SECONDS / once))
+    return min(timer.repeat(_ROUNDS, number)) / number
+
+
+VALUES: dict[str, tuple[Any, Any]] = {
+    "int": (12345, None),
+    "float": (1.5, None),
+    "str": ("hello world", None),
+    "bytes": (b"hello world", None),
+    "list of 10 ints": (list(range(10)), None),
+    "dict of 5 fields": ({"a": 1, "b": "x", "c": 2.5, "d": None, "e": True}, None),
+    "nested dict": ({"a": [1, 2], "b": {"c": 1}}, None),
+    "20 rows": ([{"a": i, "b": str(i)} for i in range(20)], None),
+    "1,000 rows": ([{"a": i, "b": str(i), "c": 2.5} for i in range(1000)], None),
+    "list of 10,000 floats": ([float(i) for i in range(10_000)], None),
+    "tuple of 3": ((1, 2.5, "x"), [1, 2.5, "x"]),
+    "dict with a tuple": ({"a": (1, 2), "b": [1, 2, 3]}, {"a": [1, 2], "b": [1, 2, 3]}),
+    "1,000 tuples of 2": ([(i, 2.5) for i in range(1000)], [[i, 2.5] for i in range(1000)]),
+    "set of 10 ints": (set(range(10)), list(range(10))),
+    "datetime (UTC)": (dt.datetime(2020, 1, 2, 3, tzinfo=dt.UTC), "2020-01-02T03:00:00Z"),
+    "array of 10 doubles": (np.arange(10.0), [float(i) for i in range(10)]),
+}
+
+
+def time_values() -> None:
+    """Print nanoseconds for typical values and how many times plain MessagePack (of the nearest value) that is."""
+    encode, decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder().decode
+    print(f"{'value':24}{'pack ns':>10}{'x':>6}{'unpack ns':>11}{'x':>6}{'to_bytes':>10}{'from_bytes':>11}")
+    for name, (value, nearest) in VALUES.items():
+        nearest = value if nearest is None else nearest
+        plain = encode(nearest)
+        floor_in, floor_out = seconds(lambda v=nearest: encode(v)), seconds(lambda d=plain: decode(d))
+        head, buffers = values.pack(value)
+        data = values.to_bytes(value)
+        times = [
+            seconds(lambda v=value: values.pack(v)),
+            seconds(lambda h=head, b=buffers: values.unpack(h, b)),
+            seconds(lambda v=value: values.to_bytes(v)),
+            seconds(lambda d=data: values.from_bytes(d)),
+        ]
+        pack, unpack, to_bytes, from_bytes = (1e9 * time for time in times)
+        ratios = times[0] / floor_in, times[1] / floor_out
+        print(
+            f"{name:24}{pack:10,.0f}{ratios[0]:6.1f}{unpack:11,.0f}{ratios[1]:6.1f}{to_bytes:10,.0f}{from_bytes:11,.0f}"
+        )
+
+
+def time_buffers() -> None:
+    """Print GB/s for large values and how many times as long as one memcpy of the same bytes they take."""
+    rows = 4_000_000
+    large = {
+        "array, C": np.arange(32.0 * 1024 * 1024 / 8),
+        "array, transposed": np.ones((1024, 4096)).T,
+        "array, every other": np.arange(64.0 * 1024 * 1024 / 8)[::2],
+        "Arrow table": pa.table({"a": np.arange(float(rows)), "s": ["abcdefgh"] * rows}),
+        "bytes": bytes(32 * 1024 * 1024),
+    }
+    print(
+        f"\n{'large value':24}{'MB':>6}{'pack us':>10}{'unpack us':>11}{'to_bytes':>10}{'x memcpy':>10}{'from_bytes us':>14}"
+    )
+    for name, value in large.items():
+        size = values.size_of(value)
+        source = bytes(size)
+        target = bytearray(size)
+        memcpy = seconds(lambda t=target, s=source: t.__setitem__(slice(None), s))
+        packed, data = values.pack(value), values.to_bytes(value)
+        pack, unpack = seconds(lambda v=value: values.pack(v)), seconds(lambda p=packed: values.unpack(*p))
+        joined, split = seconds(lambda v=value: values.to_bytes(v)), seconds(lambda d=data: values.from_bytes(d))
+        rate = f"{size / joined / 1e9:.1f} GB/s"
+        line = f"{name:24}{size / 1e6:6.0f}{1e6 * pack:10,.1f}{1e6 * unpack:11,.1f}{rate:>10}{joined / memcpy:10.2f}"
+        print(f"{line}{1e6 * split:14,.1f}")
+
+
+if __name__ == "__main__":
+    time_values()
+    time_buffers()
