@@ -67,16 +67,17 @@ def cases(quick: bool, with_peers: bool) -> list[Case]:
     """All measurements of one run; `quick` makes each of them shorter, not fewer."""
     seconds = 0.5 if quick else 2.0
     item_counts = ([250] if with_peers else []) + [1_000, 10_000, 100_000]
-    small, large = 1 * MEGABYTE, 256 * MEGABYTE
+    small = {"seconds": seconds, "size": 1 * MEGABYTE, "count": 64}
+    large = {"seconds": seconds, "size": 256 * MEGABYTE, "count": 1}
     return [
         Case("cold", "cold", {}, 60),
         Case("latency", "latency", {"seconds": seconds}, 60),
         Case("parallel", "parallel", {"seconds": seconds}, 60),
         *(Case(f"items_{n}", "items", {"seconds": seconds, "count": n}, 180) for n in item_counts),
-        Case("memcpy_1mb", "memcpy", {"seconds": seconds, "size": small}, 60),
-        Case("array_1mb", "arrays", {"seconds": seconds, "size": small, "count": 64}, 60),
-        Case("memcpy_256mb", "memcpy", {"seconds": seconds, "size": large}, 60),
-        Case("array_256mb", "arrays", {"seconds": seconds, "size": large, "count": 1}, 180),
+        Case("memcpy_1mb", "memcpy", small, 60),
+        Case("array_1mb", "arrays", small, 60),
+        Case("memcpy_256mb", "memcpy", large, 60),
+        Case("array_256mb", "arrays", large, 180),
     ]
 
 

@@ -81,9 +81,8 @@ def time_buffers() -> None:
         "Arrow table": pa.table({"a": np.arange(float(rows)), "s": ["abcdefgh"] * rows}),
         "bytes": bytes(32 * 1024 * 1024),
     }
-    print(
-        f"\n{'large value':24}{'MB':>6}{'pack us':>10}{'unpack us':>11}{'to_bytes':>10}{'x memcpy':>10}{'from_bytes us':>14}"
-    )
+    titles = f"{'MB':>6}{'pack us':>10}{'unpack us':>11}{'to_bytes':>10}{'x memcpy':>10}{'from_bytes us':>14}"
+    print(f"\n{'large value':24}{titles}")
     for name, value in large.items():
         size = values.size_of(value)
         source = bytes(size)

@@ -18,8 +18,8 @@ def numbers(count: int) -> list[int]:
 
 
 def array(size: int, index: int) -> NDArray[np.float64]:
-    """The array of that size, made once per process."""
-    return arrays.float_array(size)
+    """The array of that size and number, made once per process."""
+    return arrays.float_array(size, index)
 
 
 def probe(array: NDArray[np.float64]) -> float:

@@ -104,10 +104,10 @@ def measure_items(session: Any, ops: Any, seconds: float, count: int) -> None:
 
 
 def measure_arrays(session: Any, ops: Any, seconds: float, size: int, count: int) -> None:
-    from arrays import float_array, probe
+    from arrays import probes
 
     prepared = session.prepare(arrays_pipeline(ops))
-    expected = [probe(float_array(size))] * count
+    expected = probes(size, count)
 
     def run(_: int) -> None:
         results = session.submit(prepared, {"size": size, "count": count}).result()

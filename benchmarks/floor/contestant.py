@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from arrays import float_array, probe
+from arrays import float_array, probes
 from sampling import (
     ARRAY_WINDOW,
     ITEM_WINDOW,
@@ -115,30 +115,36 @@ def measure_items(connect_to: Connect, seconds: float, count: int) -> None:
 
 
 def run_arrays(connection: socket.socket, size: int, count: int) -> None:
-    array = float_array(size)
-    expected, raw = probe(array), array.data.cast("B")
+    """Send so many arrays, at most a window of them unanswered, and check the probes."""
+    found: list[float] = []
     for number in range(count + ARRAY_WINDOW):
         if number < count:
             send(connection, Message(number, size))
-            connection.sendall(raw)
-        if number >= ARRAY_WINDOW:
-            reply = receive_one(connection)
-            check(reply and reply.value, expected, "an array")
+            connection.sendall(float_array(size, number).data.cast("B"))
+        if number >= ARRAY_WINDOW and (reply := receive_one(connection)):
+            found.append(reply.value)
+    check(found, probes(size, count), "the arrays")
 
 
 def measure_arrays(connect_to: Connect, seconds: float, size: int, count: int) -> None:
     connection = connect_to("arrays")
+    probes(size, count)
     run_arrays(connection, size, count)
     durations = timed_calls(lambda _: run_arrays(connection, size, count), seconds)
     emit("bytes_per_second", size * count * len(durations) / sum(durations))
 
 
-def measure_memcpy(seconds: float, size: int) -> None:
-    """One plain copy between two arrays that are both faulted in."""
-    source = float_array(size)
-    target = np.ones_like(source)
-    durations = timed_calls(lambda _: np.copyto(target, source), seconds)
-    emit("bytes_per_second", size * len(durations) / sum(durations))
+def measure_memcpy(seconds: float, size: int, count: int) -> None:
+    """Plain copies of one array after the other, all of them faulted in, into one target as a pool would."""
+    sources = [float_array(size, index) for index in range(count)]
+    target = np.ones(size // 8)
+
+    def copy_all(_: int) -> None:
+        for source in sources:
+            np.copyto(target, source)
+
+    durations = timed_calls(copy_all, seconds)
+    emit("bytes_per_second", size * count * len(durations) / sum(durations))
 
 
 def measure_cold() -> None:

@@ -15,10 +15,10 @@ class Echo:
 
 
 class Array:
-    """The array of that size, made once per process."""
+    """The array of that size and number, made once per process."""
 
-    def body(self, size: int) -> NDArray[np.float64]:
-        return arrays.float_array(size)
+    def body(self, size: int, index: int) -> NDArray[np.float64]:
+        return arrays.float_array(size, index)
 
 
 class Probe:

@@ -50,18 +50,18 @@ def arrays_pipeline() -> Any:
     from nv_dfm_core.api import Pipeline, PlaceParam, Yield
 
     with Pipeline() as pipeline:
-        Yield(value=at_b.Probe(array=at_a.Array(size=PlaceParam(place="value"))), place=PLACE)
+        array = at_a.Array(size=PlaceParam(place="size"), index=PlaceParam(place="index"))
+        Yield(value=at_b.Probe(array=array), place=PLACE)
     return pipeline
 
 
 class RunningJob:
     """One job and what it has yielded so far."""
 
-    def __init__(self, session: Any, prepared: Any, values: list[int]) -> None:
+    def __init__(self, session: Any, prepared: Any, parameters: list[dict[str, int]]) -> None:
         self.results: list[Any] = []
         self.arrivals: list[float] = []
         self.begin = time.perf_counter()
-        parameters = [{"value": value} for value in values]
         self._job = session.execute(prepared, parameters, default_callback=self._take)
 
     def _take(self, from_site: str, node: Any, frame: Any, place: str, data: Any) -> None:
@@ -87,7 +87,7 @@ def measure_latency(session: Any, seconds: float) -> None:
     waits: list[float] = []
 
     def run(number: int) -> None:
-        job = RunningJob(session, prepared, [number])
+        job = RunningJob(session, prepared, [{"value": number}])
         check(job.finish(), [number], "a job")
         waits.append(job.arrivals[0] - job.begin)
 
@@ -104,7 +104,7 @@ def measure_parallel(session: Any, seconds: float) -> None:
 
     def submit(number: int) -> tuple[int, RunningJob]:
         free_slots.acquire()
-        return number, RunningJob(session, prepared, [number])
+        return number, RunningJob(session, prepared, [{"value": number}])
 
     def take(submitted: tuple[int, RunningJob]) -> None:
         number, job = submitted
@@ -119,7 +119,8 @@ def measure_items(session: Any, seconds: float, count: int) -> None:
     prepared = session.prepare(items_pipeline())
 
     def run(count: int) -> None:
-        check(sum(RunningJob(session, prepared, list(range(count))).finish()), count * (count - 1) // 2, "the items")
+        job = RunningJob(session, prepared, [{"value": number} for number in range(count)])
+        check(sum(job.finish()), count * (count - 1) // 2, "the items")
 
     warm(lambda _: run(10))
     durations = timed_calls(lambda _: run(count), seconds, at_least=1)
@@ -127,13 +128,14 @@ def measure_items(session: Any, seconds: float, count: int) -> None:
 
 
 def measure_arrays(session: Any, seconds: float, size: int, count: int) -> None:
-    from arrays import float_array, probe
+    from arrays import probes
 
     prepared = session.prepare(arrays_pipeline())
-    expected = [probe(float_array(size))] * count
+    expected = probes(size, count)
+    parameters = [{"size": size, "index": index} for index in range(count)]
 
     def run(_: int) -> None:
-        check(RunningJob(session, prepared, [size] * count).finish(), expected, "the arrays")
+        check(RunningJob(session, prepared, parameters).finish(), expected, "the arrays")
 
     warm(run)
     durations = timed_calls(run, seconds, at_least=1)
@@ -141,7 +143,7 @@ def measure_arrays(session: Any, seconds: float, size: int, count: int) -> None:
 
 
 def measure_cold(session: Any) -> None:
-    job = RunningJob(session, session.prepare(echo_pipeline()), [1])
+    job = RunningJob(session, session.prepare(echo_pipeline()), [{"value": 1}])
     check(job.finish(), [1], "the first job")
     emit("connect_first_result", job.arrivals[0] - _BEGIN)
 

@@ -37,6 +37,7 @@ class DayReport:
         page: The HTML page; None until it is written.
         first_map_seconds: From the call of `run_day` to the first map; None until then.
         seconds: From the call of `run_day` to the end of the job; None until then.
+        job_seconds: From the submission to the end of the job; None until then.
     """
 
     job: Any = None
@@ -46,6 +47,7 @@ class DayReport:
     page: Path | None = None
     first_map_seconds: float | None = None
     seconds: float | None = None
+    job_seconds: float | None = None
 
     @property
     def bytes_moved(self) -> int:
@@ -56,6 +58,11 @@ class DayReport:
     def bytes_raw(self) -> int:
         """Size of the reports read: what would have moved if they had."""
         return sum(row.bytes_read for row in self.rows.values())
+
+    def table(self) -> list[list[str]]:
+        """The table of sites as text, titles first."""
+        titles = ["site", "reports read", "kept", "reports dropped", "values dropped", "sent to sites"]
+        return [titles, *(row.cells() for row in self.rows.values())]
 
     @property
     def sentence(self) -> str:
@@ -94,6 +101,7 @@ def run_day(
     federation = Federation.load(FEDERATION)
     report, tell = DayReport(), on_progress or (lambda report: None)
     with federation.session(target=target, homesite=HOME) as session:
+        submitted = time.perf_counter()
         report.job = session.submit(build(federation), {"day": day})
         tell(report)
         for item in report.job:
@@ -102,7 +110,8 @@ def run_day(
                 report.first_map_seconds = time.perf_counter() - began
             tell(report)
         report.job.result()
-        report.seconds = time.perf_counter() - began
+        ended = time.perf_counter()
+        report.seconds, report.job_seconds = ended - began, ended - submitted
         _finish(report, out)
     tell(report)
     return report

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         Or,
         Pipeline,
         PlaceParam,
+        TryFromCache,
         Yield,
     )
     from dfmesh.config import FederationConfig
@@ -64,7 +65,7 @@ __version__ = "0.1.0"
 _HOME = {
     "dfmesh.api": (
         "Advise And BestOf Choose Else Equal ForEach GreaterThan GreaterThanOrEqual If LessThan LessThanOrEqual NodeRef "
-        "Not NotEqual Operation Or Pipeline PlaceParam Yield"
+        "Not NotEqual Operation Or Pipeline PlaceParam TryFromCache Yield"
     ),
     "dfmesh.config": "FederationConfig",
     "dfmesh.errors": (
@@ -112,6 +113,7 @@ __all__ = [
     "Session",
     "SessionError",
     "SourceLocation",
+    "TryFromCache",
     "ValueDecodingError",
     "ValueEncodingError",
     "Yield",

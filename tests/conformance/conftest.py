@@ -57,9 +57,14 @@ def outcome_of_job(job: Any, timeout: float = 60) -> Outcome:
     assert job.wait(timeout=timeout), f"the job did not end within {timeout} s: {job.progress()}"
     status = str(getattr(job.status, "value", job.status))
     try:
-        return Outcome({place: list(values) for place, values in job.result(timeout=5).items()}, [], status)
+        return Outcome(_without_empty(job.result(timeout=5)), [], status)
     except dfmesh.JobError as error:
         return Outcome(_grouped(items_of(job)), list(error.errors), status)
+
+
+def _without_empty(results: Any) -> dict[str, list[Any]]:
+    """Leave out places that got nothing: a session lists them, the simulator does not."""
+    return {place: list(values) for place, values in results.items() if len(values)}
 
 
 def items_of(job: Any) -> list[Any]:
@@ -160,7 +165,7 @@ class Runner:
         import dfmesh
 
         if self.target != "simulator":
-            return dict(self.session.run(pipeline, **parameters))
+            return _without_empty(self.session.run(pipeline, **parameters))
         outcome = self.outcome(pipeline, parameters)
         if outcome.status != "finished":
             raise dfmesh.JobError("simulated", outcome.errors)
@@ -187,8 +192,9 @@ def simulated(compiled: Any, config: Any, sets: list[dict[str, Any]], seed: int)
     import dfmesh
 
     result = dfmesh.simulate(compiled, config, HOMESITE, sets, seed, _adapters())
-    results = {place: list(values) for place, values in result.results.items() if len(values)}
-    return Outcome(results, list(result.errors), str(getattr(result.status, "value", result.status)))
+    return Outcome(
+        _without_empty(result.results), list(result.errors), str(getattr(result.status, "value", result.status))
+    )
 
 
 @pytest.fixture(params=TARGETS)

@@ -5,8 +5,8 @@ The rules that it follows:
 * results of a place are in frame order; what is skipped or failed is left out;
 * a statement of whose inputs one is skipped is skipped; else if one failed it fails, without being an origin;
 * `Choose` of a value that was skipped is an error of its own;
-* `after` only waits: how the other statement ended does not matter;
-* a loop over a generator is a loop over its list;
+* `after` a statement that failed fails too, after one that was skipped goes on;
+* a stream is its list, but one that is yielded itself is as many results as it has items;
 * `collect` leaves skipped values out and fails if one failed; `reduce` is a left fold in order over the same list.
 """
 
@@ -108,6 +108,7 @@ class _Evaluation:
     def __init__(self, expected: Expected, parameters: dict[str, Any]) -> None:
         self.expected = expected
         self.parameters = parameters
+        self.streams: set[str] = set()
 
     def block(self, body: tuple[Any, ...], values: dict[str, Any], guards: Guards, frame: Frame) -> None:
         """Run statements, which add to `values`.
@@ -125,7 +126,8 @@ class _Evaluation:
                 case Yield():
                     value = self._evaluate(statement.value, values, guards)
                     if not isinstance(value, _Nothing):
-                        self.expected.results.setdefault(statement.place, []).append(value)
+                        items = value if self._is_stream(statement.value) else [value]
+                        self.expected.results.setdefault(statement.place, []).extend(items)
                 case Loop():
                     self._loop(statement, values, guards, frame)
                 case Branch():
@@ -133,10 +135,16 @@ class _Evaluation:
                 case Chosen():
                     values[statement.id] = self._chosen(statement, values, guards, frame)
 
+    def _is_stream(self, value: Any) -> bool:
+        return isinstance(value, Ref) and not value.path and value.id in self.streams
+
     def _call(self, call: Call, values: dict[str, Any], guards: Guards, frame: Frame) -> Any:
-        given = self._evaluate(DictE(tuple((Const(name), value) for name, value in call.arguments)), values, guards)
+        waits = (*guards, *(values[name] for name in call.after if values[name] is FAILED))
+        given = self._evaluate(DictE(tuple((Const(name), value) for name, value in call.arguments)), values, waits)
         if isinstance(given, _Nothing):
             return given
+        if call.operation == "calc.Stream":
+            self.streams.add(call.id)
         return self._run(call.operation, given, call.id, frame)
 
     def _run(self, operation: str, given: dict[str, Any], node: str, frame: Frame) -> Any:

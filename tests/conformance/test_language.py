@@ -137,6 +137,13 @@ def test_yields_may_share_a_place(run: Runner, ops: Any) -> None:
     assert_same(run(p), {"n": [2, 4, 5]})
 
 
+def test_place_without_a_result_is_empty(live: Runner) -> None:
+    with Pipeline() as p:
+        with If(PlaceParam("on")):
+            Yield(1, place="x")
+    assert dict(live.session.run(p, on=False)) == {"x": []}
+
+
 def test_default_place(run: Runner) -> None:
     with Pipeline() as p:
         Yield(1)
@@ -652,6 +659,23 @@ def test_after_in_a_loop_waits_for_an_outer_statement(run: Runner, ops: Any) -> 
     assert found["slow"][0] < min(found["ticks"])
 
 
+def test_after_a_failure_fails_and_after_a_skipped_branch_goes_on(run: Runner, ops: Any) -> None:
+    with Pipeline() as p:
+        bad = ops.calc.Fail(message="it rains", site="a")
+        Yield(ops.calc.Add(a=1, b=1, site="b", after=bad), place="never")
+        branch = If(PlaceParam("on"))
+        with branch:
+            ops.calc.Add(a=1, b=1, site="a")
+        Yield(ops.calc.Add(a=1, b=1, site="b", after=branch), place="after")
+        with ForEach(PlaceParam("xs")) as loop:
+            ops.calc.Add(a=loop, b=1, site="c")
+        Yield(ops.calc.Add(a=1, b=1, site="b", after=loop), place="after loop")
+    for on, xs in ((True, [1, 2]), (False, [])):
+        outcome = run.outcome(p, {"on": on, "xs": xs})
+        assert outcome.results == {"after": [2], "after loop": [2]}
+        assert [error.message for error in outcome.errors] == ["it rains"]
+
+
 @pytest.mark.parametrize("site", ["a", "b"], ids=["functions", "coroutines"])
 def test_independent_operations_of_a_site_run_at_once(live: Runner, ops: Any, site: str) -> None:
     """FINDINGS 10: each of the two only returns once both are running."""
@@ -768,6 +792,28 @@ def test_stream_is_yielded_item_by_item(run: Runner, ops: Any) -> None:
         Yield(stream, place="x")
         Yield(stream, place="y")
     assert_same(dict(sorted(run(p).items())), {"x": [52, 59, 66, 73], "y": [52, 59, 66, 73]})
+
+
+def test_stream_is_yielded_item_by_item_inside_a_loop(run: Runner, ops: Any) -> None:
+    with Pipeline() as p:
+        stream = ops.calc.Stream(n=1, site="a")
+        with ForEach([0, 1]) as item:
+            Yield(ops.calc.Stream(n=item.index, site="b"), place="of the loop")
+            Yield(stream, place="from outside")
+    found = run(p)
+    assert_same(found["of the loop"], [39, 46, 53, 52, 59, 66, 73])
+    assert_same(found["from outside"], [52, 59, 66, 73] * 2)
+
+
+def test_empty_stream(run: Runner, ops: Any) -> None:
+    with Pipeline() as p:
+        stream = ops.calc.Stream(n=2, site="a")
+        with ForEach(stream) as item:
+            Yield(item, place="never")
+        Yield(stream, place="never")
+        Yield([stream], place="list")
+        Yield(item.collect(item), place="all")
+    assert_same(dict(sorted(run(p).items())), {"all": [[]], "list": [[[]]]})
 
 
 def test_two_streams_run_at_once(live: Runner, ops: Any) -> None:

@@ -39,6 +39,7 @@ class StubRunner:
         self.seen: dict[str, int] = {}
         self.disorder = 0
         self.kept: list[Any] = []
+        self.for_client: list[Any] = []
 
     def receive(self, peer: str, message: Any) -> None:
         if peer.startswith("client:"):
@@ -52,7 +53,7 @@ class StubRunner:
             case SiteLost():
                 self.tell(peer, f"lost {message.site}: {message.reason} {message.running}")
             case JobStarted() | ScopeEnded() | FailureReport() | YieldPackage():
-                self.carrier.send(self.client, message)
+                self.pass_on(message)
 
     def token(self, peer: str, message: TokenPackage) -> None:
         seen = self.seen.get(peer, 0)
@@ -65,13 +66,24 @@ class StubRunner:
 
     def answer(self, job: str, text: str) -> None:
         failure = Failure(self.site, "", "", (), "", "answer", text)
-        self.carrier.send(self.client if self.site == self.homesite else self.homesite, FailureReport(job, failure))
+        if self.site == self.homesite:
+            self.pass_on(FailureReport(job, failure))
+        else:
+            self.carrier.send(self.homesite, FailureReport(job, failure))
+
+    def pass_on(self, message: Any) -> None:
+        """To the client, as soon as we know one."""
+        self.for_client.append(message)
+        if self.client:
+            for message in self.for_client:
+                self.carrier.send(self.client, message)
+            self.for_client.clear()
 
     def tell(self, peer: str, text: str) -> None:
         self.answer(peer, text)
 
     def do_echo(self, peer: str, job: str) -> None:
-        self.carrier.send(peer, JobStarted(job))
+        self.pass_on(JobStarted(job))
 
     def do_via(self, peer: str, job: str, to: str, *command: Any) -> None:
         self.carrier.send(to, StartJob(job, msgspec.json.encode(command)))

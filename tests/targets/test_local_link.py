@@ -26,16 +26,16 @@ needs_memory_files = pytest.mark.skipif(not available(), reason="this system has
 class End:
     """A link and what happened at it."""
 
-    def __init__(self, name: str, peer: str, limit: int | None = None) -> None:
+    def __init__(self, name: str, peer: str, limit: int | None = None, share: bool = True) -> None:
         self.name = name
         self.got: list[Any] = []
         self.broken: list[str] = []
-        self.pool = SegmentPool(self.retire, limit=limit) if available() else None
+        self.pool = SegmentPool(self.retire, limit=limit) if share and available() else None
         self.link = Link(
             peer,
             Codec(AnyMessage),
             lambda peer, message: self.got.append(message),
-            lambda link, reason: self.broken.append(reason),
+            lambda link, reason, to_blame: self.broken.append(reason),
             pool=self.pool,
             on_forgotten=self.retire,
         )
@@ -60,7 +60,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 def with_ends(test: Callable[[End, End], Awaitable[None]], *, tcp: bool = False, limit: int | None = None) -> None:
     async def run() -> None:
-        a, b = End("a", "b", limit), End("b", "a", limit)
+        a, b = End("a", "b", limit, not tcp), End("b", "a", limit, not tcp)
         left, right = tcp_pair() if tcp else socket.socketpair()
         a.link.attach(left)
         b.link.attach(right)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ SCRIPT = str(Path(__file__).with_name("script_client.py"))
 
 
 def start(how: str, tmp_path: Path, transport: str = "unix") -> tuple[subprocess.Popen[str], list[psutil.Process]]:
-    environment = {**__import__("os").environ, "DFMESH_LOCAL_TRANSPORT": transport}
+    environment = {**os.environ, "DFMESH_LOCAL_TRANSPORT": transport}
     client = subprocess.Popen(
         [sys.executable, SCRIPT, how, str(tmp_path / "x.dfm.yaml")], stdout=subprocess.PIPE, text=True, env=environment
     )
@@ -66,6 +67,24 @@ def test_client_ends_without_closing(how: str, tmp_path: Path) -> None:
     client, sites = start(how, tmp_path)
     client.wait(timeout=5)
     assert gone(sites)
+
+
+def test_the_lifeline_without_help_of_the_kernel() -> None:
+    code = (
+        "import sys, time; from dfmesh.targets.local import lifeline; lifeline._LINUX = False;"
+        "lifeline.arm(int(sys.argv[1])); print('armed', flush=True); time.sleep(60)"
+    )
+    reader, writer = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(reader)], pass_fds=[reader], process_group=0, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "armed\n"
+    assert process.poll() is None
+    os.close(writer)
+    assert process.wait(timeout=2) == -signal.SIGKILL
+    process.stdout.close()
+    os.close(reader)
 
 
 def test_client_interrupted(tmp_path: Path) -> None:

@@ -124,8 +124,19 @@ def test_every_kind_of_array(array):
 
 @pytest.mark.parametrize(
     "scalar",
-    [np.float32(1.5), np.int8(-3), np.bool_(True), np.datetime64("2020", "Y"), np.timedelta64("NaT"), np.str_("a\0")]
-    + [np.bytes_(b"a\0"), np.complex128(1j), np.zeros((), STRUCTURE)[()], np.longdouble("1.1"), np.float64(-0.0)],
+    [
+        np.float32(1.5),
+        np.float64(-0.0),
+        np.longdouble("1.1"),
+        np.complex128(1j),
+        np.int8(-3),
+        np.bool_(True),
+        np.datetime64("2020", "Y"),
+        np.timedelta64("NaT"),
+        np.str_("a\0"),
+        np.bytes_(b"a\0"),
+        np.zeros((), STRUCTURE)[()],
+    ],
 )
 def test_scalars_keep_their_type(scalar):
     back = send(scalar)

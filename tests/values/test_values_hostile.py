@@ -1,5 +1,6 @@
 """Bytes that somebody made up give `ValueDecodingError` or a value; never another error, a crash, or much memory."""
 
+import contextlib
 import json
 import struct
 import time
@@ -24,10 +25,8 @@ CODES = [*range(1, 8), 127, *BY_CODE, 126, -5]
 
 def decode_anything(data: bytes, buffers=()) -> None:
     for attempt in (lambda: values.from_bytes(data), lambda: values.unpack(data, buffers)):
-        try:
+        with contextlib.suppress(ValueDecodingError):
             attempt()
-        except ValueDecodingError as error:
-            assert str(error)
 
 
 @quick
@@ -91,10 +90,8 @@ json_payloads = st.recursive(
 @settings(quick, max_examples=500)
 @given(json_payloads)
 def test_made_up_documents(document):
-    try:
+    with contextlib.suppress(ValueDecodingError):
         values.from_json(document)
-    except ValueDecodingError as error:
-        assert str(error)
 
 
 @pytest.mark.parametrize(

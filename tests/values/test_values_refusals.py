@@ -190,8 +190,25 @@ def test_to_value_that_fails_is_an_encoding_error():
         pass
 
     values.register_type(Bad, to_value=lambda _: 1 / 0, from_value=Bad)
-    with pytest.raises(ValueEncodingError, match=r"value\['x'\]: to_value of .*ZeroDivisionError"):
+    with pytest.raises(ValueEncodingError, match=r"value\['x'\]: .* cannot be taken apart: ZeroDivisionError"):
         values.to_bytes({"x": Bad()})
+
+
+def test_a_class_that_fails_while_it_is_read_or_shown_is_an_encoding_error():
+    class Moody:
+        def __repr__(self):
+            raise RuntimeError("no")
+
+    @dataclasses.dataclass
+    class Lazy:
+        field: int = 0
+
+    Lazy.field = property(lambda _: 1 / 0, lambda _, value: None)
+    with pytest.raises(ValueEncodingError, match=r"value\[0\]: .*ZeroDivisionError"):
+        values.to_bytes([Lazy()])
+    for road in ROADS:
+        with pytest.raises(ValueEncodingError, match="Moody"):
+            road([{Moody(): 1}, {Moody()}])
 
 
 def test_dataclass_checks_itself_when_it_arrives():

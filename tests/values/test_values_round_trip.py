@@ -81,7 +81,7 @@ def test_a_dictionary_that_looks_like_a_tag_survives_json(value):
 
 def test_sets_have_one_encoding_whatever_the_order_and_the_hash_seed():
     names = [f"name{number}" for number in range(200)]
-    assert values.to_bytes(set(names)) == values.to_bytes(set(reversed(names)))
+    assert values.to_bytes(set(names)) == values.to_bytes(set(names[100:] + names[:100]))
     script = (
         "from dfmesh import values; import sys, hashlib;"
         "v = ({f'name{n}' for n in range(50)}, {frozenset({'a', ('b', 1)}): {1, 'x', None}});"

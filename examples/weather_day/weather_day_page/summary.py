@@ -49,6 +49,14 @@ class SiteRow:
         self.bytes_read += counts["bytes"]
         self.rejected.update(counts["rejected"])
 
+    def cells(self) -> list[str]:
+        """Give the row as text: site, reports read and kept, what was dropped and why, a line each, bytes sent."""
+        dropped = [(reason, self.rejected[reason]) for reason in REASONS if self.rejected[reason]]
+        whole = [f"{number:,} {REASONS[reason]}" for reason, number in dropped if reason in WHOLE_REPORTS]
+        single = [f"{number:,} {REASONS[reason]}" for reason, number in dropped if reason not in WHOLE_REPORTS]
+        numbers = [f"{self.read:,}", f"{self.kept:,}"]
+        return [self.site, *numbers, "\n".join(whole), "\n".join(single), in_words(self.bytes_sent)]
+
 
 @dataclass(frozen=True)
 class SitePlacement:

@@ -1,7 +1,7 @@
 """The pipeline language."""
 
-from dfmesh.api.blocks import Block, Collect, Else, ForEach, If, Reduce
-from dfmesh.api.building import NodeId, node_text, user_location
+from dfmesh.api.blocks import Block, Collect, Else, ForEach, If, Reduce, TryFromCache, WriteToCache
+from dfmesh.api.building import NodeId, node_id_problem, node_text, user_location
 from dfmesh.api.conditions import (
     And,
     Comparison,
@@ -53,10 +53,13 @@ __all__ = [
     "PlaceParam",
     "Reduce",
     "Statement",
+    "TryFromCache",
     "Value",
+    "WriteToCache",
     "Yield",
     "did_you_mean",
     "find_references",
+    "node_id_problem",
     "node_text",
     "operation_class",
     "user_location",

@@ -9,8 +9,8 @@ from typing import Any, Literal, Self
 
 from dfmesh.api.building import OPEN_BLOCKS, NodeId, current_block, user_location
 from dfmesh.api.operation import Operation
-from dfmesh.api.references import NO_DEFAULT, NodeRef, Value, with_references
-from dfmesh.api.statements import Expression, Statement, condition_of
+from dfmesh.api.references import NO_DEFAULT, NodeRef, PlaceParam, Value, with_references
+from dfmesh.api.statements import BestOf, Expression, Statement, condition_of, find_references
 from dfmesh.errors import Fault, PipelineError
 from dfmesh.netir import Port
 
@@ -147,6 +147,7 @@ class ForEach(Expression, Block):
         self,
         operation: type[Operation],
         value: Any,
+        /,
         *,
         initial: Any = NO_DEFAULT,
         site: Any = None,
@@ -189,8 +190,11 @@ class ForEach(Expression, Block):
         yield self.seq
 
     def place_behind(self, statement: Statement) -> None:
-        """Put a statement behind the loop, and behind what was put there before."""
+        """Put a statement into the block around the loop: at its end, or next to the loop while it is open."""
         body = self._block.body
+        if OPEN_BLOCKS.get()[-1] is self._block:
+            body.append(statement)
+            return
         at = next(index for index, item in enumerate(body) if item is self) + 1
         while at < len(body) and getattr(body[at], "loop", None) == self.node_id:
             at += 1
@@ -200,16 +204,27 @@ class ForEach(Expression, Block):
 class _LoopResult(Expression):
     """A statement behind a loop that takes a value of each iteration."""
 
-    def __init__(self, loop: ForEach, value: Any, *, node_id: NodeId | None) -> None:
+    def __init__(
+        self,
+        loop: ForEach,
+        value: Any,
+        *,
+        node_id: NodeId | None = None,
+        after: Any = None,
+        behind_loop: bool = True,
+    ) -> None:
         self.loop = loop.node_id
         self.value = with_references(value)
-        self._loop_statement = loop
-        super().__init__(node_id=node_id)
+        self._loop_statement = loop if behind_loop else None
+        super().__init__(node_id=node_id, after=after)
 
     __hash__ = Value.__hash__
 
     def _place_in(self, block: Any) -> None:
-        self._loop_statement.place_behind(self)
+        if self._loop_statement is None:
+            super()._place_in(block)
+        else:
+            self._loop_statement.place_behind(self)
 
     def values(self) -> Iterator[Any]:
         """Iterate over the value gathered."""
@@ -242,17 +257,17 @@ class Reduce(_LoopResult):
         loop: ForEach,
         operation: type[Operation],
         value: Any,
+        /,
         *,
-        initial: Any,
-        site: Any,
-        provider: str | None,
-        retries: int,
-        timeout: float | None,
-        node_id: NodeId | None,
+        initial: Any = NO_DEFAULT,
+        site: Any = None,
+        provider: str | None = None,
+        retries: int = 0,
+        timeout: float | None = None,
+        node_id: NodeId | None = None,
+        behind_loop: bool = True,
         **arguments: Any,
     ) -> None:
-        from dfmesh.api.statements import BestOf
-
         if not (isinstance(operation, type) and issubclass(operation, Operation)):
             raise TypeError(f"reduce takes the class of an operation, such as ops.calc.Add, not {operation!r}")
         self.operation = str(operation.operation)
@@ -263,11 +278,98 @@ class Reduce(_LoopResult):
         self.retries = retries
         self.timeout = timeout
         self.arguments = {name: with_references(item) for name, item in arguments.items()}
-        super().__init__(loop, value, node_id=node_id)
+        super().__init__(loop, value, node_id=node_id, behind_loop=behind_loop)
 
     __hash__ = Value.__hash__
+
+    def values(self) -> Iterator[Any]:
+        """Iterate over the value folded, the value to start from, and the arguments."""
+        yield self.value
+        yield from self.outer_values()
+
+    def outer_values(self) -> Iterator[Any]:
+        """Iterate over the values that come from outside the loop."""
+        if self.initial is not NO_DEFAULT:
+            yield self.initial
+        yield from self.arguments.values()
+
+    def outer_references(self) -> Iterator[NodeRef | PlaceParam]:
+        """Iterate over the references to what is outside the loop."""
+        for value in self.outer_values():
+            yield from find_references(value)
 
     @property
     def label(self) -> str:
         """Name of the operation that merges."""
         return f"reduce {self.operation}"
+
+
+class TryFromCache(Expression, Block):
+    """Runs its block only if the cache has no value for a key: `with TryFromCache(key=...) as image:`.
+
+    Inside, `image.cache(value)` stores a value. Behind the block, the object stands for the value, found or new. Where
+    equal keys are looked up at the same time, one computes and the others wait for it. A value is stored whole or not
+    at all, and a cache that fails loses nothing but time.
+
+    Attributes:
+        key: The key: any value, references included.
+        ttl: Age in seconds beyond which a stored value does not count.
+        site: Site whose cache it is: a name, or BestOf.
+        body: The block.
+    """
+
+    def __init__(
+        self,
+        key: Any,
+        *,
+        ttl: float | None = None,
+        site: str | BestOf | None = None,
+        node_id: NodeId | None = None,
+        after: Any = None,
+    ) -> None:
+        """Open a block that is left out if its value is cached.
+
+        Args:
+            key: The key. Equal keys give equal values, whatever pipeline they stand in.
+            ttl: Age in seconds beyond which a stored value does not count; None for any age.
+            site: Site whose cache it is; default: wherever it costs least.
+            node_id: A name for the statement.
+            after: Statements that must have ended before.
+        """
+        self.key = with_references(key)
+        self.ttl = ttl
+        self.site: str | BestOf = BestOf() if site is None else site
+        self.body = []
+        super().__init__(node_id=node_id, after=after)
+
+    __hash__ = Value.__hash__
+
+    def cache(self, value: Any) -> WriteToCache:
+        """Store a value of the block, which becomes the value of the whole.
+
+        Args:
+            value: A reference into the block, or lists, tuples, dictionaries with such.
+        """
+        return WriteToCache(self.node_id, value)
+
+    def values(self) -> Iterator[Any]:
+        """Iterate over the key."""
+        yield self.key
+
+
+class WriteToCache(Statement):
+    """Stores a value in the cache of the block it stands in; made by `block.cache(value)`.
+
+    Attributes:
+        cached: Id of the TryFromCache.
+        value: What is stored.
+    """
+
+    def __init__(self, cached: NodeId, value: Any, *, node_id: NodeId | None = None, after: Any = None) -> None:
+        self.cached = cached
+        self.value = with_references(value)
+        super().__init__(node_id=node_id, after=after)
+
+    def values(self) -> Iterator[Any]:
+        """Iterate over the value stored."""
+        yield self.value

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 NodeId = int | str
 """Id of a statement: a number given in order of writing, or a name that the user chose."""
 
+MAX_ID_LENGTH = 200
+MAX_ID_NUMBER = 2**53
+"""Beyond it, JSON numbers are not exact everywhere."""
+
 OPEN_BLOCKS: ContextVar[tuple[Block, ...]] = ContextVar("dfmesh_open_blocks", default=())
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
@@ -24,6 +28,21 @@ _PACKAGE = str(Path(__file__).resolve().parents[1])
 def node_text(node: NodeId) -> str:
     """Write a statement's id as users see it: `%3` for a number, the name itself for a name."""
     return node if isinstance(node, str) else f"%{node}"
+
+
+def node_id_problem(node_id: object) -> str:
+    """Say why something cannot be the id of a statement; empty if it can."""
+    if isinstance(node_id, str):
+        if not node_id or node_id.startswith("%"):
+            return f"{node_id!r} cannot be an id: ids are not empty and do not start with %"
+        if len(node_id) > MAX_ID_LENGTH:
+            return f"{node_id[:40]!r}... cannot be an id: it has more than {MAX_ID_LENGTH} characters"
+        if any("\ud800" <= character <= "\udfff" for character in node_id):
+            return f"{node_id!r} cannot be an id: it is not Unicode"
+        return ""
+    if isinstance(node_id, bool) or not isinstance(node_id, int):
+        return f"{node_id!r:.80} cannot be an id: an id is a text or a whole number"
+    return "" if 0 <= node_id <= MAX_ID_NUMBER else f"ids that are numbers are between 0 and {MAX_ID_NUMBER}"
 
 
 def user_location() -> SourceLocation:

@@ -58,6 +58,7 @@ class Operation(Expression):
 
     def __init__(
         self,
+        /,
         *positional: Any,
         site: str | BestOf | Advise | None = None,
         provider: str | None = None,
@@ -169,6 +170,15 @@ def operation_class(
         "parameters": tuple(parameters),
     }
     return type(name.rpartition(".")[2], (Operation,), namespace)
+
+
+def undeclared_operation(name: str) -> type[Operation]:
+    """Make the class of an operation of which nothing is known but its name (read from a document).
+
+    Args:
+        name: Dotted name, such as `weather.Bin`.
+    """
+    return type("Operation", (Operation,), {"operation": name, "__module__": "dfmesh.ops"})
 
 
 def _python_parameter(parameter: Parameter) -> inspect.Parameter:

@@ -120,14 +120,14 @@ class Pipeline(Block):
         """
         from dfmesh.api.document import read_document
 
-        text = str(source)
+        text, name = str(source), "<document>"
         if not text.lstrip().startswith("{"):
-            path = Path(source)
+            path, name = Path(source), str(source)
             try:
                 text = path.read_text(encoding="utf-8")
             except (OSError, UnicodeDecodeError) as error:
                 raise PipelineError(f"cannot read {path}", [Fault(str(error))]) from error
-        return read_document(text, cls)
+        return read_document(text, cls, name=name)
 
     def __repr__(self) -> str:
         return f"<Pipeline {self.name or '(unnamed)'} with {sum(1 for _ in self.statements())} statements>"

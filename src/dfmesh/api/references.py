@@ -153,7 +153,8 @@ class PlaceParam(Value):
 def _selected(value: Value, step: Item | Field) -> NodeRef | PlaceParam:
     reference = value.to_reference()
     if isinstance(reference, PlaceParam):
-        return PlaceParam(reference.place, default=reference.default, select=(*reference.select, step))
+        select = (*reference.select, step)
+        return PlaceParam(reference.place, default=reference.default, multiuse=reference.multiuse, select=select)
     return NodeRef(reference.node, reference.port, (*reference.select, step))
 
 

@@ -1,0 +1,16 @@
+"""The command line: `dfmesh validate`, `explain`, `run`, `demo`.
+
+Nothing heavy is imported until a command needs it: `dfmesh --help` loads typer and this package's `app`, no more.
+"""
+
+from __future__ import annotations
+
+
+def main() -> None:
+    """Run the command line; the entry point of the `dfmesh` script."""
+    from dfmesh.cli.app import app
+
+    app()
+
+
+__all__ = ["main"]

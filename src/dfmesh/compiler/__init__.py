@@ -2,6 +2,7 @@
 
 from dfmesh.compiler.compile import CompiledPipeline, compile_pipeline
 from dfmesh.compiler.costs import Costs
+from dfmesh.compiler.explain import Explanation, Link, Row, explain
 from dfmesh.compiler.graph import Edge, Graph, GraphScope, Node
 from dfmesh.compiler.lower import lower
 from dfmesh.compiler.place import Estimate, Placement, place
@@ -13,11 +14,15 @@ __all__ = [
     "Costs",
     "Edge",
     "Estimate",
+    "Explanation",
     "Graph",
     "GraphScope",
+    "Link",
     "Node",
     "Placement",
+    "Row",
     "compile_pipeline",
+    "explain",
     "lower",
     "place",
     "route",

@@ -8,15 +8,17 @@ from functools import cached_property
 from typing import Any
 
 from dfmesh import values
-from dfmesh.api import NO_DEFAULT, NodeId, Pipeline, PlaceParam, did_you_mean, node_text
+from dfmesh.api import NO_DEFAULT, NodeId, Operation, Pipeline, PlaceParam, Reduce, did_you_mean, node_text
+from dfmesh.compiler.candidates import operation_name
 from dfmesh.compiler.costs import Costs
 from dfmesh.compiler.graph import Graph
 from dfmesh.compiler.lower import lower
 from dfmesh.compiler.place import Placement, place
 from dfmesh.compiler.route import route
+from dfmesh.compiler.schema import schema_mismatch
 from dfmesh.compiler.validate import validate
 from dfmesh.config import FederationConfig
-from dfmesh.errors import Fault, PipelineError, ValueEncodingError
+from dfmesh.errors import Fault, PipelineError, SourceLocation, ValueEncodingError
 from dfmesh.netir import NetIR
 
 
@@ -29,11 +31,12 @@ class CompiledPipeline:
         homesite: Where the client attaches.
         nets: One net per taking-part site.
         graph: The logical graph.
-        placement: Site, estimate and reason per node of the graph.
+        placement: Site of each node of the graph, and what it is estimated to cost.
         costs: Sizes and times that the placement was chosen with.
         parameters: Parameters by name.
         order: Position of each statement in the pipeline, by the text of its id.
         warnings: What the validator noticed.
+        uses: What each parameter stands for, by its name.
     """
 
     pipeline: Pipeline
@@ -45,6 +48,7 @@ class CompiledPipeline:
     parameters: dict[str, PlaceParam]
     order: dict[str, int]
     warnings: tuple[Fault, ...]
+    uses: dict[str, list[ParameterUse]]
 
     @cached_property
     def encoded_nets(self) -> dict[str, bytes]:
@@ -62,12 +66,11 @@ class CompiledPipeline:
         Raises:
             PipelineError: parameters are missing, unknown, or cannot be sent.
         """
-        faults = []
-        for name in given:
-            if name not in self.parameters:
-                faults.append(
-                    Fault(f"the pipeline has no parameter {name!r}", hint=did_you_mean(name, list(self.parameters)))
-                )
+        faults = [
+            Fault(f"the pipeline has no parameter {name!r}", hint=_suggestion(name, self.parameters))
+            for name in given
+            if name not in self.parameters
+        ]
         filled: dict[str, Any] = {}
         for name, parameter in self.parameters.items():
             if name in given:
@@ -77,13 +80,40 @@ class CompiledPipeline:
             else:
                 faults.append(Fault(f"the parameter {name!r} is not given", hint=f"give {name}=..."))
                 continue
-            try:
-                values.normalise(filled[name])
-            except ValueEncodingError as error:
-                faults.append(Fault(f"the parameter {name!r} cannot be sent to a site: {error}"))
+            faults += self._misfits(name, filled[name])
         if faults:
             raise PipelineError("the parameters do not fit the pipeline", faults)
         return filled
+
+    def _misfits(self, name: str, value: Any) -> list[Fault]:
+        try:
+            values.normalise(value)
+        except ValueEncodingError as error:
+            return [Fault(f"the parameter {name!r} cannot be sent to a site: {error}")]
+        return [
+            Fault(
+                f"the parameter {name!r} {mismatch}", use.location, hint=f"{use.operation} takes it as {use.argument}"
+            )
+            for use in self.uses.get(name, ())
+            if (mismatch := schema_mismatch(value, use.schema))
+        ]
+
+
+@dataclass(frozen=True)
+class ParameterUse:
+    """An argument of an operation for which a parameter of the pipeline stands.
+
+    Attributes:
+        operation: Name of the operation.
+        argument: Name of its parameter.
+        schema: What the operation says about it.
+        location: Where the user wrote it.
+    """
+
+    operation: str
+    argument: str
+    schema: dict[str, Any]
+    location: SourceLocation | None
 
 
 def compile_pipeline(
@@ -121,12 +151,34 @@ def compile_pipeline(
         parameters=pipeline.parameters(),
         order={node_text(statement.node_id): position for position, statement in enumerate(pipeline.statements())},
         warnings=tuple(warnings),
+        uses=_parameter_uses(pipeline, federation),
     )
+
+
+def _parameter_uses(pipeline: Pipeline, federation: FederationConfig) -> dict[str, list[ParameterUse]]:
+    uses: dict[str, list[ParameterUse]] = {}
+    for statement in pipeline.statements():
+        if not isinstance(statement, Operation | Reduce):
+            continue
+        operation = operation_name(statement.operation, federation)
+        schemas = {parameter.name: parameter.schema for parameter in federation.operations[operation].parameters}
+        for argument, value in statement.arguments.items():
+            if isinstance(value, PlaceParam) and not value.select and schemas.get(argument):
+                use = ParameterUse(operation, argument, schemas[argument], statement.location)
+                uses.setdefault(value.place, []).append(use)
+    return uses
+
+
+def _suggestion(name: str, parameters: Mapping[str, PlaceParam]) -> str:
+    return did_you_mean(name, list(parameters)) if parameters else "it has no parameters"
 
 
 def _restricted(federation: FederationConfig, allowed: set[str]) -> FederationConfig:
     unknown = sorted(allowed - federation.sites.keys())
     if unknown:
-        faults = [Fault(f"the federation has no site {site!r}", hint=did_you_mean(site, list(federation.sites))) for site in unknown]
+        faults = [
+            Fault(f"the federation has no site {site!r}", hint=did_you_mean(site, list(federation.sites)))
+            for site in unknown
+        ]
         raise PipelineError("restrict_to_sites names sites that are not there", faults)
     return replace(federation, sites={name: site for name, site in federation.sites.items() if name in allowed})

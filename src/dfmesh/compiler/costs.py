@@ -21,10 +21,12 @@ class Costs:
 
     Attributes:
         sizes: Bytes of each node's value, by node index.
+        sites: The sites of the federation, in declared order.
     """
 
     def __init__(self, graph: Graph, federation: FederationConfig) -> None:
         self._federation = federation
+        self.sites = list(federation.sites)
         self._links: dict[tuple[str, str], tuple[float, float]] = {}
         self.sizes: list[float] = []
         self._input_sizes: list[float] = []

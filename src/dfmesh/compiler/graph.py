@@ -108,9 +108,7 @@ class Graph:
 
     def render(self) -> str:
         """Write the graph as text, for tests and people."""
-        lines = []
-        for scope in self.scopes[1:]:
-            lines.append(f"scope s{scope.id} in s{scope.parent} head n{scope.head}")
+        lines = [f"scope s{scope.id} in s{scope.parent} head n{scope.head}" for scope in self.scopes[1:]]
         for node in self.nodes:
             edges = ", ".join(_edge(edge) for edge in node.edges)
             where = "" if node.candidates is None else f" at {'|'.join(node.candidates)}"

@@ -24,11 +24,13 @@ from dfmesh.api import (
     PlaceParam,
     Reduce,
     Statement,
+    TryFromCache,
+    WriteToCache,
     Yield,
     find_references,
     node_text,
 )
-from dfmesh.compiler.candidates import candidates
+from dfmesh.compiler.candidates import cache_sites, candidates, operation_name
 from dfmesh.compiler.graph import Edge, Graph, GraphScope, Node
 from dfmesh.config import FederationConfig
 from dfmesh.netir import (
@@ -42,10 +44,12 @@ from dfmesh.netir import (
     Expression,
     Input,
     ListOf,
+    LookUp,
     Loop,
     Port,
     Role,
     SendYield,
+    Store,
     TupleOf,
     constant,
 )
@@ -103,6 +107,7 @@ class _Lowering:
         self.by_id: dict[NodeId, Node] = {}
         self.bodies: dict[NodeId, int] = {}
         self.statements: dict[NodeId, Statement] = {}
+        self.caches = 0
 
     def edge(self, reference: NodeRef | PlaceParam) -> Edge:
         if isinstance(reference, PlaceParam):
@@ -130,13 +135,18 @@ class _Lowering:
                 self.collect(statement, scope, guard)
             case Choose():
                 self.choose(statement, scope, guard)
+            case TryFromCache():
+                self.try_from_cache(statement, scope, guard)
+            case WriteToCache():
+                pass  # Part of the block it stands in.
             case _:
                 raise TypeError(f"{type(statement).__name__} is not lowered")
 
     def operation(self, statement: Operation, scope: int, guard: _Guard) -> None:
         inputs = _Inputs(self)
         arguments = {name: inputs.expression(value) for name, value in statement.arguments.items()}
-        action = Call(statement.operation, statement.provider, arguments, statement.retries, statement.timeout)
+        name = operation_name(statement.operation, self.federation)
+        action = Call(name, statement.provider, arguments, statement.retries, statement.timeout)
         node = self.node(statement, action, inputs, scope, guard)
         node.candidates = candidates(statement, self.federation)
 
@@ -170,6 +180,22 @@ class _Lowering:
         self.bodies[statement.node_id] = body.id
         self.block(statement.body, body.id, None)
 
+    def try_from_cache(self, statement: TryFromCache, scope: int, guard: _Guard) -> None:
+        inputs = _Inputs(self)
+        action = LookUp(inputs.expression(statement.key), statement.ttl, nested=self.caches > 0)
+        lookup = self.node(statement, action, inputs, scope, guard)
+        lookup.candidates = cache_sites(statement, self.federation)
+        self.caches += 1
+        self.block(statement.body, scope, (lookup.index, Port.MISS))
+        self.caches -= 1
+        write = next(inner for inner in statement.body if isinstance(inner, WriteToCache))
+        stored = _Inputs(self)
+        stored.add(Edge(lookup.index))
+        store = Store(lookup.index, stored.expression(write.value))
+        node = self.node(statement, store, stored, scope, guard, always_guarded=True)
+        node.beside = lookup.index
+        self.by_id[write.node_id] = node
+
     def collect(self, statement: Collect, scope: int, guard: _Guard) -> None:
         body = self.bodies[statement.loop]
         inputs = self.gathered(statement, statement.value, body)
@@ -178,11 +204,12 @@ class _Lowering:
     def reduce(self, statement: Reduce, scope: int, guard: _Guard) -> None:
         body = self.bodies[statement.loop]
         inputs = self.gathered(statement, statement.value, body)
-        names = [parameter.name for parameter in self.federation.operations[statement.operation].parameters]
+        name = operation_name(statement.operation, self.federation)
+        names = [parameter.name for parameter in self.federation.operations[name].parameters]
         initial = None if statement.initial is NO_DEFAULT else inputs.expression(statement.initial)
         action = ReduceAction(
             body,
-            statement.operation,
+            name,
             statement.provider,
             names[0],
             names[1],

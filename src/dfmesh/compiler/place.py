@@ -8,7 +8,8 @@ improved node by node.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from dfmesh.compiler.costs import Costs
 from dfmesh.compiler.graph import Graph, Node
@@ -46,13 +47,26 @@ class Placement:
         sites: Site of each node, by index.
         estimate: What it is estimated to cost.
         exact: Whether no placement is better.
-        reasons: Why each node is where it is, by index.
     """
 
     sites: list[str]
     estimate: Estimate
     exact: bool
-    reasons: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """The next best site of a node, everything else left where it is.
+
+    Attributes:
+        site: Its name.
+        seconds: How much longer the whole pipeline would take.
+        bytes_moved: How many bytes more would move between sites.
+    """
+
+    site: str
+    seconds: float
+    bytes_moved: float
 
 
 def place(graph: Graph, costs: Costs, homesite: str, sites: list[str]) -> Placement:
@@ -69,8 +83,24 @@ def place(graph: Graph, costs: Costs, homesite: str, sites: list[str]) -> Placem
     exact = problem.search(chosen)
     if not exact:
         problem.improve(chosen)
-    estimate = problem.estimate(chosen)
-    return Placement(chosen, estimate, exact, [problem.reason(node, chosen) for node in graph.nodes])
+    return Placement(chosen, problem.estimate(chosen), exact)
+
+
+def alternatives(
+    graph: Graph, costs: Costs, homesite: str, sites: list[str], chosen: Sequence[str]
+) -> list[Alternative | None]:
+    """Find the next best site of every node of a placed graph; None where there is no choice.
+
+    It estimates the whole graph once per node and site: for people who ask, not for every compilation.
+
+    Args:
+        graph: As for `place`.
+        costs: As for `place`.
+        homesite: As for `place`.
+        sites: As for `place`.
+        chosen: Site of each node.
+    """
+    return _Problem(graph, costs, homesite, sites).alternatives(list(chosen))
 
 
 class _Problem:
@@ -213,24 +243,20 @@ class _Problem:
             members.setdefault(leader[node.index], []).append(node.index)
         return [(first, group) for first, group in members.items() if len(self.candidates[first]) > 1]
 
-    def reason(self, node: Node, chosen: list[str]) -> str:
-        """Say why a node is where it is."""
-        site = chosen[node.index]
-        if node.beside is not None:
-            return f"where {self.graph.nodes[node.beside].name} makes its value"
-        if len(self.candidates[node.index]) == 1:
-            return "the only site that may" if node.candidates is not None else "only neighbours here"
-        group = next(members for first, members in self._groups() if first == node.index)
+    def alternatives(self, chosen: list[str]) -> list[Alternative | None]:
         here = self.estimate(chosen)
-        others = []
-        for other in self.candidates[node.index]:
-            if other != site:
-                trial = list(chosen)
-                for member in group:
-                    trial[member] = other
-                others.append((self.estimate(trial), other))
-        estimate, other = min(others)
-        return f"next best {other}: {estimate.seconds - here.seconds:+.3g} s, {estimate.bytes_moved - here.bytes_moved:+.0f} B"
+        found: list[Alternative | None] = [None] * len(chosen)
+        for leader, members in self._groups():
+            others = []
+            for site in self.candidates[leader]:
+                if site != chosen[leader]:
+                    trial = list(chosen)
+                    for member in members:
+                        trial[member] = site
+                    others.append((self.estimate(trial), site))
+            best, site = min(others)
+            found[leader] = Alternative(site, best.seconds - here.seconds, best.bytes_moved - here.bytes_moved)
+        return found
 
 
 class _Search:
@@ -284,4 +310,4 @@ class _Search:
         return True
 
 
-__all__ = ["Estimate", "Placement", "place"]
+__all__ = ["Alternative", "Estimate", "Placement", "alternatives", "place"]

@@ -22,6 +22,7 @@ from dfmesh.netir import (
     Input,
     ListOf,
     Logic,
+    LookUp,
     Loop,
     NetIR,
     Place,
@@ -32,6 +33,7 @@ from dfmesh.netir import (
     Scope,
     Selector,
     SendYield,
+    Store,
     Transition,
     TupleOf,
 )
@@ -75,6 +77,7 @@ class _Routing:
         self.inputs: list[list[Place]] = []
         # Source, port, selector and destination of each send, with the places it feeds there.
         self.sends: dict[tuple[int, Port, Selector, str], list[int]] = {}
+        self.live_places: set[int] = set()
         self.selected_by: dict[tuple[int, Port, Selector, str], Node] = {}
 
     def nets(self) -> dict[str, NetIR]:
@@ -109,6 +112,8 @@ class _Routing:
     def place(self, node: Node, edge: Edge) -> Place:
         site = self.sites[node.index]
         place = Place(self.places, self.graph.edge_scope(edge), edge.role)
+        if isinstance(node.action, Call) and edge.port is Port.VALUE and place.scope == node.scope:
+            self.live_places.add(place.id)
         self.places += 1
         if edge.parameter is not None:
             self.parts[site].parameters.setdefault(edge.parameter, []).append(place.id)
@@ -126,9 +131,9 @@ class _Routing:
         for number, (key, places) in enumerate(sorted(self.sends.items(), key=lambda item: item[1])):
             source, port, selector, site = key
             by = self.selected_by[key]
-            routes[source].append(
-                Route(number, port, site, selector, by.node if selector else "", by.location if selector else "")
-            )
+            node, location = (by.node, by.location) if selector else ("", "")
+            live = not selector and any(place in self.live_places for place in places)
+            routes[source].append(Route(number, port, site, selector, node, location, live))
             self.parts[site].arrivals[number] = Arrival(self.sites[source], tuple(places))
         return routes
 
@@ -188,6 +193,10 @@ def _with_selectors(action: Action, selectors: dict[int, Selector]) -> Action:
             return Loop(rewrite(sequence), body, window)
         case Branch(condition):
             return Branch(rewrite(condition))
+        case LookUp(key, ttl, nested):
+            return LookUp(rewrite(key), ttl, nested)
+        case Store(lookup, expression):
+            return Store(lookup, rewrite(expression))
         case Choose(condition, then, otherwise):
             return Choose(rewrite(condition), rewrite(then), rewrite(otherwise))
         case Reduce(body, operation, provider, left, right, arguments, initial, retries, timeout):

@@ -7,14 +7,12 @@ from typing import Any
 
 from dfmesh import values
 from dfmesh.api import (
-    Advise,
+    NO_DEFAULT,
     Block,
     Choose,
     Collect,
-    Comparison,
     ForEach,
     If,
-    Logic,
     NodeId,
     NodeRef,
     Operation,
@@ -22,12 +20,14 @@ from dfmesh.api import (
     PlaceParam,
     Reduce,
     Statement,
+    TryFromCache,
+    WriteToCache,
+    Yield,
     did_you_mean,
-    find_references,
+    node_id_problem,
     node_text,
 )
-from dfmesh.compiler.candidates import candidates, exposed
-from dfmesh.compiler.schema import schema_mismatch
+from dfmesh.compiler.check_calls import CallChecker, ValueChecker
 from dfmesh.config import FederationConfig
 from dfmesh.errors import Fault, PipelineError, ValueEncodingError
 from dfmesh.netir import Port
@@ -55,9 +55,12 @@ class _Validator:
         self.pipeline = pipeline
         self.federation = federation
         self.known: dict[NodeId, Statement] = {}
-        self.around: dict[NodeId, tuple[tuple[Statement, int], ...]] = {}
+        self.around: dict[int, tuple[tuple[Statement, int], ...]] = {}
         self.seen: set[NodeId] = set()
         self.found: list[Fault] = []
+        self.calls = CallChecker(federation, self.fault)
+        self.constants = ValueChecker(self.fault)
+        self.defaults: dict[str, bytes] = {}
 
     def faults(self) -> Iterator[Fault]:
         self.index(self.pipeline.body, ())
@@ -74,19 +77,16 @@ class _Validator:
     def index(self, body: Sequence[Statement], around: tuple[tuple[Statement, int], ...]) -> None:
         """Note every statement with the blocks around it; an If's two blocks are numbered 0 and 1."""
         for statement in body:
-            if statement.node_id in self.known:
-                other = self.known[statement.node_id].location
-                self.fault(
-                    statement,
-                    f"the id {node_text(statement.node_id)!r} is used twice",
-                    f"the other one is at {other}; give each statement its own node_id",
-                )
-            elif isinstance(statement.node_id, str) and (not statement.node_id or statement.node_id.startswith("%")):
-                self.fault(
-                    statement, f"{statement.node_id!r} cannot be an id", "ids are not empty and do not start with %"
-                )
-            self.known.setdefault(statement.node_id, statement)
-            self.around[statement.node_id] = around
+            problem = node_id_problem(statement.node_id)
+            if problem:
+                self.fault(statement, problem, "leave node_id= out, or give another")
+            elif statement.node_id in self.known:
+                other = self.known[statement.node_id]
+                what = f"the id {node_text(statement.node_id)!r} is used twice"
+                self.fault(statement, what, f"{_described(other)} has it; give each statement its own node_id")
+            if isinstance(statement.node_id, int | str):
+                self.known.setdefault(statement.node_id, statement)
+            self.around[id(statement)] = around
             if isinstance(statement, Block):
                 self.index(statement.body, (*around, (statement, 0)))
             if isinstance(statement, If) and statement.otherwise is not None:
@@ -96,7 +96,8 @@ class _Validator:
         for statement in body:
             self.found += statement.faults
             self.check(statement)
-            self.seen.add(statement.node_id)
+            if isinstance(statement.node_id, int | str):
+                self.seen.add(statement.node_id)
             if isinstance(statement, Block):
                 self.check_block(statement.body)
             if isinstance(statement, If) and statement.otherwise is not None:
@@ -107,20 +108,40 @@ class _Validator:
         for node_id in statement.after:
             self.check_reference(statement, NodeRef(node_id), after=True)
         for value in statement.values():
-            self.check_constants(statement, value)
+            self.constants.check(statement, value)
+        self.check_parameters(statement)
         if isinstance(statement, Operation | Reduce):
-            self.check_call(statement)
+            self.calls.check(statement)
+        if isinstance(statement, Yield):
+            self.check_place(statement)
         if isinstance(statement, ForEach):
             self.check_loop(statement)
+        if isinstance(statement, TryFromCache):
+            self.check_cache(statement)
+        if isinstance(statement, WriteToCache):
+            self.check_write(statement)
+        if isinstance(statement, Collect | Reduce):
+            self.check_gathering(statement)
 
     # References
 
     def check_references(self, statement: Statement) -> None:
+        outer = {id(item) for item in statement.outer_references()} if isinstance(statement, Reduce) else set()
         for reference in statement.references():
             if isinstance(reference, NodeRef):
-                self.check_reference(statement, reference)
+                self.check_reference(statement, reference, outer=id(reference) in outer)
 
-    def check_reference(self, statement: Statement, reference: NodeRef, *, after: bool = False) -> None:
+    def check_reference(
+        self, statement: Statement, reference: NodeRef, *, after: bool = False, outer: bool = False
+    ) -> None:
+        """Check one reference.
+
+        Args:
+            statement: What refers.
+            reference: To what.
+            after: It only says that the statement comes after the other.
+            outer: The statement gathers from a loop, but this one must come from outside of it.
+        """
         target = self.known.get(reference.node)
         what = f"{statement.label} {'comes after' if after else 'refers to'} {node_text(reference.node)!r}"
         if target is None:
@@ -131,143 +152,113 @@ class _Validator:
                 did_you_mean(node_text(reference.node), names),
             )
         elif reference.node not in self.seen:
-            hint = f"move {target.label} ({target.location}) before it"
+            hint = f"move {_described(target)} before it"
             self.fault(statement, f"{what}, which comes later", hint)
         elif not after and not self.has_value(target, reference):
             self.fault(statement, f"{what}, which has no value", f"{target.label} is a {type(target).__name__}")
-        elif not self.in_scope(statement, target, reference, after=after):
-            self.fault(statement, f"{what}, whose block has ended", self.way_out(target))
+        elif isinstance(target, TryFromCache) and any(block[0] is target for block in self.around[id(statement)]):
+            self.fault(statement, f"{what} inside its own block, where it has no value yet", "use it behind the block")
+        elif after and any(block[0] is target for block in self.around[id(statement)]):
+            hint = "a statement cannot wait for the end of the block it stands in; leave this out of after="
+            self.fault(statement, f"{what}, in which it stands", hint)
+        elif not self.in_scope(statement, target, reference, after=after, outer=outer):
+            hint = "name the block itself, or a statement behind it" if after else self.way_out(target)
+            self.fault(statement, f"{what}, whose block has ended", hint)
 
     def has_value(self, target: Statement, reference: NodeRef) -> bool:
         if reference.port in (Port.ELEMENT, Port.INDEX):
             return isinstance(target, ForEach)
-        return isinstance(target, Operation | Collect | Reduce | Choose)
+        return isinstance(target, Operation | Collect | Reduce | Choose | TryFromCache)
 
-    def in_scope(self, statement: Statement, target: Statement, reference: NodeRef, *, after: bool) -> bool:
-        visible = list(self.around[statement.node_id])
-        needed = list(self.around[target.node_id])
+    def in_scope(
+        self, statement: Statement, target: Statement, reference: NodeRef, *, after: bool, outer: bool
+    ) -> bool:
+        visible = list(self.around[id(statement)])
+        needed = list(self.around[id(target)])
         if reference.port in (Port.ELEMENT, Port.INDEX) and not after:
             needed.append((target, 0))
-        if isinstance(statement, Collect | Reduce):
+        if isinstance(statement, Collect | Reduce) and not after and not outer:
             loop = self.known.get(statement.loop)
             visible.append((loop, 0) if loop is not None else (statement, 0))
-        if isinstance(statement, Choose | Collect | Reduce) and not after:
+        if isinstance(statement, Choose | Collect | Reduce) and not after and not outer:
             # Choose joins values of branches, and a loop's result leaves out what was skipped.
             needed = [block for block in needed if not isinstance(block[0], If)]
             visible = [block for block in visible if not isinstance(block[0], If)]
         return [_key(block) for block in needed] == [_key(block) for block in visible[: len(needed)]]
 
     def way_out(self, target: Statement) -> str:
-        inner = self.around[target.node_id]
+        inner = self.around[id(target)]
         if isinstance(target, ForEach):
             return "the element of a loop exists in its block only; use loop.collect(...) or loop.reduce(...)"
         if inner and isinstance(inner[-1][0], If):
             return "join the branches with Choose(cond, a, b)"
+        if inner and isinstance(inner[-1][0], TryFromCache):
+            return "use the value of the TryFromCache; its block is left out where the cache has one"
         return "bring it out of the loop with loop.collect(...) or loop.reduce(...)"
 
-    # Values
+    # Names
 
-    def check_constants(self, statement: Statement, value: Any) -> None:
-        if isinstance(value, NodeRef | PlaceParam):
-            return
-        if isinstance(value, Comparison | Logic):
-            operands = value.operands if isinstance(value, Logic) else (value.left, value.right)
-            for operand in operands:
-                self.check_constants(statement, operand)
-        elif next(find_references(value), None) is None:
+    def check_place(self, statement: Yield) -> None:
+        if not isinstance(statement.place, str) or not statement.place:
+            self.fault(statement, f"place={statement.place!r} is no name", "give a text")
+
+    def check_parameters(self, statement: Statement) -> None:
+        """Check that a parameter that stands in several places has one default."""
+        for reference in statement.references():
+            if not isinstance(reference, PlaceParam) or reference.default is NO_DEFAULT:
+                continue
             try:
-                values.normalise(value)
-            except ValueEncodingError as error:
-                self.fault(statement, f"{statement.label} is given a value that cannot be sent to a site: {error}")
-        elif isinstance(value, dict):
-            for key, item in value.items():
-                self.check_constants(statement, key)
-                self.check_constants(statement, item)
-        else:
-            for item in value:
-                self.check_constants(statement, item)
-
-    # Calls
-
-    def check_call(self, statement: Operation | Reduce) -> None:
-        operation = statement.operation
-        if operation not in self.federation.operations:
-            hint = did_you_mean(operation, list(self.federation.operations))
-            self.fault(statement, f"the federation has no operation {operation!r}", hint)
-            return
-        self.check_sites(statement)
-        self.check_arguments(statement)
-        if statement.retries < 0:
-            self.fault(statement, f"{operation}: retries={statement.retries}", "give 0 or more")
-        if statement.timeout is not None and statement.timeout <= 0:
-            self.fault(statement, f"{operation}: timeout={statement.timeout}", "give seconds above 0, or None")
-
-    def check_sites(self, statement: Operation | Reduce) -> None:
-        if isinstance(statement.site, Advise):
-            self.fault(statement, "Advise() is for session.discover(...)", "name a site, or use BestOf()")
-            return
-        named = [statement.site] if isinstance(statement.site, str) else list(statement.site.sites or ())
-        unknown = [site for site in named if site not in self.federation.sites]
-        for site in unknown:
-            self.fault(
-                statement, f"the federation has no site {site!r}", did_you_mean(site, list(self.federation.sites))
-            )
-        if unknown or candidates(statement, self.federation):
-            return
-        offering = self.federation.offers(statement.operation, statement.provider)
-        if offering and not (named and set(named).isdisjoint(offering)):
-            return  # Only the arguments do not fit; check_arguments says which.
-        where = f"provider {statement.provider!r} of " if statement.provider else ""
-        which = " or ".join(named) if named else "any site"
-        hint = f"it is offered by {', '.join(offering)}" if offering else self.other_interfaces(statement)
-        self.fault(statement, f"{statement.operation} is not offered by {where}{which}", hint)
-
-    def other_interfaces(self, statement: Operation | Reduce) -> str:
-        found = [
-            f"{site.name} (provider {provider.name!r})" if provider else site.name
-            for site in self.federation.sites.values()
-            for provider in [None, *site.providers.values()]
-            if statement.operation in (provider or site).interface
-        ]
-        return f"it is offered by {', '.join(found)}" if found else "no site offers it"
-
-    def check_arguments(self, statement: Operation | Reduce) -> None:
-        specification = self.federation.operations[statement.operation]
-        own = {parameter.name: parameter for parameter in specification.parameters}
-        given = set(statement.arguments)
-        if isinstance(statement, Reduce):
-            if len(own) < 2:
-                self.fault(statement, f"{statement.operation} has fewer than two parameters and cannot reduce")
-                return
-            given |= set(list(own)[:2])
-        offering = self.federation.offers(statement.operation, statement.provider)
-        extra = {name for site in offering for name in exposed(statement, self.federation, site)}
-        for name in sorted(given - own.keys() - extra):
-            hint = did_you_mean(name, [*own, *sorted(extra)])
-            self.fault(statement, f"{statement.operation} has no parameter {name!r}", hint)
-        for name, parameter in own.items():
-            if parameter.required and name not in given:
-                self.fault(statement, f"{statement.operation} needs the parameter {name!r}", parameter.description)
-        for name, value in statement.arguments.items():
-            if name in own and next(find_references(value), None) is None:
-                mismatch = schema_mismatch(value, own[name].schema)
-                if mismatch:
-                    self.fault(statement, f"{statement.operation}: {name} {mismatch}", own[name].description)
+                default = values.to_bytes(reference.default)
+            except ValueEncodingError:
+                continue  # Reported with the constants.
+            if self.defaults.setdefault(reference.place, default) != default:
+                what = f"the parameter {reference.place!r} has another default ({reference.default!r:.60}) here"
+                self.fault(statement, what, "make one PlaceParam and use it in both places")
 
     # Blocks
 
+    def check_cache(self, statement: TryFromCache) -> None:
+        writes = [inner for inner in statement.body if isinstance(inner, WriteToCache)]
+        if len(writes) != 1:
+            what = "stores nothing" if not writes else f"stores {len(writes)} values"
+            hint = "call block.cache(value) once, directly in the block"
+            self.fault(statement, f"the block of TryFromCache {what}", hint)
+        self.calls.check_site_option(statement, statement.site, "TryFromCache")
+        ttl: Any = statement.ttl
+        if ttl is not None and (isinstance(ttl, bool) or not isinstance(ttl, int | float) or ttl <= 0):
+            self.fault(statement, f"TryFromCache: ttl={ttl!r}", "give seconds above 0, or None")
+
+    def check_write(self, statement: WriteToCache) -> None:
+        around = self.around[id(statement)]
+        if not around or around[-1][0] is not self.known.get(statement.cached):
+            self.fault(statement, "cache(...) does not stand directly in the block of its TryFromCache")
+
+    def check_gathering(self, statement: Collect | Reduce) -> None:
+        loop = self.known.get(statement.loop)
+        if not isinstance(loop, ForEach) or statement.loop not in self.seen:
+            self.fault(statement, f"{statement.label} names {node_text(statement.loop)!r}, which is no loop before it")
+        elif self.around[id(loop)] != self.around[id(statement)]:
+            hint = "it belongs behind the loop, in the block that the loop stands in"
+            self.fault(statement, f"{statement.label} does not stand in the block of its loop", hint)
+
     def check_loop(self, statement: ForEach) -> None:
-        if statement.window is not None and (not isinstance(statement.window, int) or statement.window < 1):
-            self.fault(statement, f"window={statement.window!r}", "give a whole number of at least 1, or None")
+        window: Any = statement.window
+        if window is not None and (isinstance(window, bool) or not isinstance(window, int) or window < 1):
+            self.fault(statement, f"ForEach: window={window!r}", "give a whole number of at least 1, or None")
         if statement.on_error not in ("fail", "skip"):
-            self.fault(statement, f"on_error={statement.on_error!r}", "give 'fail' or 'skip'")
+            self.fault(statement, f"ForEach: on_error={statement.on_error!r}", "give 'fail' or 'skip'")
         sequence = statement.seq
         if not isinstance(sequence, NodeRef | PlaceParam) and not _iterable(sequence):
-            self.fault(statement, f"ForEach cannot go over {sequence!r}", "give a list, or a reference to one")
+            self.fault(statement, f"ForEach cannot go over {sequence!r:.80}", "give a list, or a reference to one")
 
 
 def _iterable(value: Any) -> bool:
     return hasattr(value, "__iter__") and not isinstance(value, str | bytes | bytearray)
+
+
+def _described(statement: Statement) -> str:
+    where = statement.location or (f"id {node_text(statement.node_id)}")
+    return f"{statement.label} ({where})"
 
 
 def _key(block: tuple[Statement, int]) -> tuple[int, int]:

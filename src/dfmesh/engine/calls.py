@@ -9,6 +9,9 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from typing import Any, Protocol
 
 from dfmesh.engine.adapters import Adapter, AdapterKind, SiteAdapters
+from dfmesh.engine.live_input import LiveInput, StreamBrokenError
+from dfmesh.engine.messages import Failure
+from dfmesh.engine.tokens import StreamInput
 from dfmesh.engine.worker_threads import WorkerThreads
 from dfmesh.errors import DfmeshError
 
@@ -32,6 +35,14 @@ class CallOutcome(Protocol):
 
     def streams(self, call: int) -> None:
         """The call has returned a generator."""
+        ...
+
+    def broken(self, call: int, failure: Failure, seconds: float) -> None:
+        """The call has ended with the error of a stream that it was fed with."""
+        ...
+
+    def taken(self, call: int, index: int, count: int) -> None:
+        """The call has taken items of a stream that it is fed with."""
         ...
 
     def item(self, call: int, value: Any, seconds: float) -> None:
@@ -73,15 +84,27 @@ class Calls:
         self._outcome = outcome
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._streams: dict[int, Iterator[Any] | AsyncIterator[Any]] = {}
+        self._live: dict[int, dict[int, LiveInput]] = {}
         self._closed = False
 
     def start(self, call: int, plan: CallPlan, arguments: dict[str, Any]) -> None:
-        """Begin a call."""
+        """Begin a call. For each `StreamInput` among the arguments, `feed` gives the items."""
         adapter = plan.adapter
-        if adapter is not None and adapter.kind is AdapterKind.FUNCTION and not plan.retries and plan.timeout is None:
+        live = {
+            item.index: self._live_input(call, item.index) for item in arguments.values() if type(item) is StreamInput
+        }
+        if live:
+            self._live[call] = live
+        if (
+            not live
+            and adapter is not None
+            and adapter.kind is AdapterKind.FUNCTION
+            and not plan.retries
+            and plan.timeout is None
+        ):
             try:
                 function = adapter.bind(arguments)
-            except Exception as error:  # noqa: BLE001 - whatever binding says is the call's error
+            except Exception as error:
                 self._raised(call, error, 0.0)
                 return
             self._threads.submit(function, lambda value, error, seconds: self._ended(call, value, error, seconds))
@@ -89,6 +112,19 @@ class Calls:
             task = asyncio.get_running_loop().create_task(self._attempts(call, plan, arguments))
             self._tasks[call] = task
             task.add_done_callback(lambda _: self._tasks.pop(call, None))
+
+    def _live_input(self, call: int, index: int) -> LiveInput:
+        return LiveInput(lambda count: self._closed or self._outcome.taken(call, index, count))
+
+    def feed(self, call: int, index: int, value: Any) -> None:
+        """Give an item of a stream to a call."""
+        if call in self._live:
+            self._live[call][index].put(value)
+
+    def feed_end(self, call: int, index: int, failure: Failure | None) -> None:
+        """Tell a call that a stream has no more items."""
+        if call in self._live:
+            self._live[call][index].end(failure)
 
     def pull(self, call: int) -> None:
         """Let a generator produce its next item."""
@@ -104,6 +140,8 @@ class Calls:
     def close(self) -> None:
         """Give up all calls; nothing is told about them any more."""
         self._closed = True
+        for stream_input in [item for items in self._live.values() for item in items.values()]:
+            stream_input.end(Failure("", "", "", (), "", "Cancelled", "the job has ended"))
         for task in list(self._tasks.values()):
             task.cancel()
         for stream in self._streams.values():
@@ -116,21 +154,49 @@ class Calls:
         for attempt in range(plan.retries + 1):
             started = time.perf_counter()
             try:
-                value = await self._limited(plan, arguments)
+                value = await self._limited(plan, await self._with_streams(call, plan, arguments))
             except asyncio.CancelledError as error:
                 if self._closed:
                     raise
                 failure: BaseException = error  # The adapter cancelled itself.
-            except BaseException as error:  # noqa: BLE001 - adapters may raise anything, SystemExit included
+            except BaseException as error:
                 failure = error
             else:
                 self._ended(call, value, None, time.perf_counter() - started)
                 return
-            if attempt == plan.retries:
+            if attempt == plan.retries or self._cannot_repeat(call, failure):
                 self._ended(call, None, failure, time.perf_counter() - started)
             else:
                 await asyncio.sleep(backoff)
                 backoff *= 2
+
+    async def _with_streams(self, call: int, plan: CallPlan, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Put what the adapter takes in place of the streams: iterators, or lists once they are complete."""
+        live = self._live.get(call)
+        if live is None:
+            return arguments
+        adapter = await self._adapter(plan)
+        ready = dict(arguments)
+        for name, item in arguments.items():
+            if type(item) is not StreamInput:
+                continue
+            stream = live[item.index]
+            if not adapter.streams_into(name):
+                ready[name] = await stream.gather()
+            elif adapter.kind in (AdapterKind.COROUTINE, AdapterKind.ASYNC_GENERATOR):
+                ready[name] = stream.iterate_async()
+            else:
+                ready[name] = stream.iterate()
+        return ready
+
+    def _cannot_repeat(self, call: int, failure: BaseException) -> bool:
+        consumed = any(stream.consumed for stream in self._live.get(call, {}).values())
+        return consumed or isinstance(failure, StreamBrokenError)
+
+    async def _adapter(self, plan: CallPlan) -> Adapter:
+        if plan.adapter is None:
+            plan.adapter = await self._on_thread(lambda: self._adapters.find(plan.operation, plan.provider))
+        return plan.adapter
 
     async def _limited(self, plan: CallPlan, arguments: dict[str, Any]) -> Any:
         try:
@@ -142,10 +208,9 @@ class Calls:
             raise CallTimeoutError(f"the call took longer than its timeout of {plan.timeout} s") from None
 
     async def _attempt(self, plan: CallPlan, arguments: dict[str, Any]) -> Any:
-        if plan.adapter is None:
-            plan.adapter = await self._on_thread(lambda: self._adapters.find(plan.operation, plan.provider))
-        function = plan.adapter.bind(arguments)
-        kind = plan.adapter.kind
+        adapter = await self._adapter(plan)
+        function = adapter.bind(arguments)
+        kind = adapter.kind
         if kind is AdapterKind.COROUTINE:
             return await function()
         result = function() if kind is AdapterKind.ASYNC_GENERATOR else await self._on_thread(function)
@@ -178,9 +243,14 @@ class Calls:
             self._streams[call] = value
             self._outcome.streams(call)
         else:
+            self._live.pop(call, None)
             self._outcome.returned(call, value, seconds)
 
     def _raised(self, call: int, error: BaseException, seconds: float) -> None:
+        self._live.pop(call, None)
+        if isinstance(error, StreamBrokenError):
+            self._outcome.broken(call, error.failure, seconds)
+            return
         kind, message, trace = describe(error)
         self._outcome.raised(call, kind, message, trace, seconds)
 
@@ -194,7 +264,7 @@ class Calls:
             if self._closed:
                 raise
             failure = error
-        except BaseException as error:  # noqa: BLE001 - as in _attempts
+        except BaseException as error:
             failure = error
         self._tasks.pop(call, None)  # The next pull may begin while this task winds up.
         self._next(call, value, failure, time.perf_counter() - started)
@@ -207,6 +277,7 @@ class Calls:
             self._raised(call, error, seconds)
         elif value is _END:
             self._streams.pop(call, None)
+            self._live.pop(call, None)
             self._outcome.exhausted(call)
         else:
             self._outcome.item(call, value, seconds)
@@ -240,7 +311,7 @@ def describe(error: BaseException) -> tuple[str, str, str]:
     kind = type(error).__name__
     try:
         message = str(error)
-    except Exception:  # noqa: BLE001 - an exception whose text cannot be made is no reason to lose it
+    except Exception:
         message = "(its message could not be made)"
     if isinstance(error, SystemExit):
         message = f"the adapter called sys.exit({error.code!r})"

@@ -58,10 +58,17 @@ class CallReturned:
 
 @dataclass(slots=True)
 class CallRaised:
-    """A call, or the stream it returned, ended with an error."""
+    """A call, or the stream it returned, ended with an error.
+
+    Attributes:
+        call: The call.
+        failure: What happened.
+        passed_on: The failure is that of a stream which the call was fed with; it was reported where it began.
+    """
 
     call: int
     failure: Failure
+    passed_on: bool = False
 
 
 @dataclass(slots=True)
@@ -86,6 +93,57 @@ class StreamEnded:
     call: int
 
 
+@dataclass(slots=True)
+class KeyFound:
+    """A look-up in the cache found a value."""
+
+    call: int
+    value: Any
+
+
+@dataclass(slots=True)
+class KeyMissed:
+    """A look-up in the cache found nothing; this job is to compute the value."""
+
+    call: int
+
+
+@dataclass(slots=True)
+class StreamItemArrived:
+    """Another site sent an item of a stream."""
+
+    route: int
+    frame: Frame
+    value: Any
+
+
+@dataclass(slots=True)
+class StreamEndArrived:
+    """Another site sent the last item of a stream before."""
+
+    route: int
+    frame: Frame
+    failure: Failure | None
+
+
+@dataclass(slots=True)
+class StreamCreditArrived:
+    """Another site has taken items of a stream of this one."""
+
+    route: int
+    frame: Frame
+    count: int
+
+
+@dataclass(slots=True)
+class FedItemsTaken:
+    """A call has taken items of a stream that it was fed with."""
+
+    call: int
+    input: int
+    count: int
+
+
 Event = (
     FrameOpened
     | TokenArrived
@@ -96,6 +154,12 @@ Event = (
     | StreamOpened
     | StreamItem
     | StreamEnded
+    | StreamItemArrived
+    | StreamEndArrived
+    | StreamCreditArrived
+    | FedItemsTaken
+    | KeyFound
+    | KeyMissed
 )
 
 # Instructions
@@ -103,7 +167,7 @@ Event = (
 
 @dataclass(slots=True)
 class StartCall:
-    """Call the adapter of a transition."""
+    """Call the adapter of a transition. A `StreamInput` among the arguments is fed by `FeedItem`."""
 
     call: int
     transition: int
@@ -127,6 +191,55 @@ class SendToken:
     frame: Frame
     token: Token
     transition: int
+
+
+@dataclass(slots=True)
+class SendStreamItem:
+    """Send an item of a stream to another site."""
+
+    site: str
+    route: int
+    frame: Frame
+    value: Any
+    transition: int
+
+
+@dataclass(slots=True)
+class SendStreamEnd:
+    """Tell another site that a stream has no more items."""
+
+    site: str
+    route: int
+    frame: Frame
+    failure: Failure | None
+
+
+@dataclass(slots=True)
+class SendStreamCredit:
+    """Tell the site that sends a stream that items of it were taken here."""
+
+    site: str
+    route: int
+    frame: Frame
+    count: int
+
+
+@dataclass(slots=True)
+class FeedItem:
+    """Give an item of a stream to a call that goes on. `input` says to which of its streams it belongs."""
+
+    call: int
+    input: int
+    value: Any
+
+
+@dataclass(slots=True)
+class FeedEnd:
+    """Tell a call that a stream has no more items for it."""
+
+    call: int
+    input: int
+    failure: Failure | None
 
 
 @dataclass(slots=True)
@@ -160,6 +273,31 @@ class SendYield:
 
 
 @dataclass(slots=True)
+class LookUpKey:
+    """Look a key up in the site's cache. The number of the call names it from then on."""
+
+    call: int
+    key: bytes
+    ttl: float | None
+    wait: bool
+
+
+@dataclass(slots=True)
+class StoreValue:
+    """Keep the value of a key that was missed."""
+
+    call: int
+    value: Any
+
+
+@dataclass(slots=True)
+class ReleaseKey:
+    """No value will come for a key that was missed."""
+
+    call: int
+
+
+@dataclass(slots=True)
 class ReportFailure:
     """Tell the homesite of an error that began here."""
 
@@ -174,5 +312,20 @@ class ReportFrame:
 
 
 Instruction = (
-    StartCall | PullStream | SendToken | SendScopeEnded | SendIterationDone | SendYield | ReportFailure | ReportFrame
+    StartCall
+    | PullStream
+    | SendToken
+    | SendScopeEnded
+    | SendIterationDone
+    | SendYield
+    | SendStreamItem
+    | SendStreamEnd
+    | SendStreamCredit
+    | FeedItem
+    | FeedEnd
+    | LookUpKey
+    | StoreValue
+    | ReleaseKey
+    | ReportFailure
+    | ReportFrame
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from dfmesh.engine import events, messages
@@ -12,12 +13,32 @@ from dfmesh.engine.carrier import Carrier
 from dfmesh.engine.events import Event, Instruction
 from dfmesh.engine.messages import AnyMessage, Failure, OperationReport, Payload, SiteReport
 from dfmesh.engine.net_runner import NetRunner
+from dfmesh.engine.site_cache import Cache
 from dfmesh.engine.tokens import SKIPPED, Failed, Token
 from dfmesh.errors import ValueDecodingError, ValueEncodingError
 from dfmesh.netir import Call, Frame, NetIR, Reduce
 
 Soon = Callable[[Callable[[], None]], Any]
 """Runs a function when the event loop has handled what is there now."""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteServices:
+    """What a site has for all its jobs.
+
+    Attributes:
+        carrier: Sends messages.
+        call_log: Notes the calls that go on.
+        cache: The site's cache.
+        make_calls: Makes what carries out the calls of a job.
+        soon: Defers a function to the end of the current turn of the event loop.
+    """
+
+    carrier: Carrier
+    call_log: CallLog
+    cache: Cache
+    make_calls: Callable[[JobController], Calls]
+    soon: Soon
 
 
 class _Statistics:
@@ -41,18 +62,13 @@ class JobController:
         homesite: Where reports and results go.
     """
 
-    def __init__(
-        self, job: str, net: NetIR, carrier: Carrier, call_log: CallLog, make_calls: Callable[[JobController], Calls], soon: Soon
-    ) -> None:
+    def __init__(self, job: str, net: NetIR, services: SiteServices) -> None:
         """Get ready to run the site's part of a job.
 
         Args:
             job: Id of the job.
             net: What to run.
-            carrier: Sends messages.
-            call_log: Notes the calls that go on.
-            make_calls: Makes what carries out calls.
-            soon: Defers a function to the end of the current turn of the event loop.
+            services: What the site has for its jobs.
 
         Raises:
             ValueDecodingError: a constant of the net is not a value.
@@ -62,10 +78,11 @@ class JobController:
         self.homesite = net.homesite
         self._runner = NetRunner(net)
         self._transitions = self._runner.wired.transitions
-        self._carrier = carrier
-        self._call_log = call_log
-        self._calls = make_calls(self)
-        self._soon = soon
+        self._carrier = services.carrier
+        self._call_log = services.call_log
+        self._cache = services.cache
+        self._calls = services.make_calls(self)
+        self._soon = services.soon
         self._plans = [_plan(transition.ir.action) for transition in self._transitions]
         self._statistics = [_Statistics() for _ in self._transitions]
         self._slots: dict[int, int] = {}
@@ -74,6 +91,10 @@ class JobController:
         self._bytes_sent: dict[str, int] = {}
         self._sent: dict[str, int] = {}
         self._received: dict[str, int] = {}
+        self._missed: dict[int, bytes] = {}
+        # Streams that ended early, since an item could not be sent or read; what still comes of them is dropped.
+        self._broken_streams: set[tuple[int, Frame]] = set()
+        self._closed = False
         self._watched = False
         self._idle_told: tuple[dict[str, int], dict[str, int]] | None = None
         self._packed: tuple[Any, Payload] | None = None
@@ -93,6 +114,12 @@ class JobController:
             case messages.ScopeEnded(scope=scope, frame=frame, count=count, failure=failure):
                 self._count_received(peer)
                 self.handle(events.ScopeEnded(scope, frame, count, failure))
+            case messages.StreamPackage():
+                self._count_received(peer)
+                self._stream_arrived(message)
+            case messages.StreamCredit(route=route, frame=frame, count=count):
+                self._count_received(peer)
+                self.handle(events.StreamCreditArrived(route, frame, count))
             case messages.OpenFrame(frame=frame, parameters=parameters):
                 values = {name: self._unpacked(payload, frame) for name, payload in parameters.items()}
                 self.handle(events.FrameOpened(frame, values))
@@ -101,6 +128,22 @@ class JobController:
             case messages.WatchIdle():
                 self._watched = True
                 self._tell_idle()
+
+    def _stream_arrived(self, package: messages.StreamPackage) -> None:
+        route, frame = package.route, package.frame
+        if (route, frame) in self._broken_streams:
+            if package.payload is None:
+                self._broken_streams.discard((route, frame))
+            return
+        if package.payload is None:
+            self.handle(events.StreamEndArrived(route, frame, package.failure))
+            return
+        item = self._unpacked(package.payload, frame)
+        if isinstance(item, Failed):
+            self._broken_streams.add((route, frame))
+            self.handle(events.StreamEndArrived(route, frame, item.failure))
+        else:
+            self.handle(events.StreamItemArrived(route, frame, item))
 
     def _count_received(self, peer: str) -> None:
         self._received[peer] = self._received.get(peer, 0) + 1
@@ -142,6 +185,24 @@ class JobController:
                 self._send_yield(instruction)
             case events.PullStream(call=call):
                 self._calls.pull(call)
+            case events.SendStreamItem():
+                self._send_stream_item(instruction)
+            case events.SendStreamEnd(site=site, route=route, frame=frame, failure=failure):
+                if (route, frame) not in self._broken_streams:
+                    self._send_site(site, messages.StreamPackage(self.job, route, frame, failure=failure))
+                self._broken_streams.discard((route, frame))
+            case events.SendStreamCredit(site=site, route=route, frame=frame, count=count):
+                self._send_site(site, messages.StreamCredit(self.job, route, frame, count))
+            case events.FeedItem(call=call, input=index, value=value):
+                self._calls.feed(call, index, value)
+            case events.FeedEnd(call=call, input=index, failure=failure):
+                self._calls.feed_end(call, index, failure)
+            case events.LookUpKey(call=call, key=key, ttl=ttl, wait=wait):
+                self._look_up(call, key, ttl, wait=wait)
+            case events.StoreValue(call=call, value=value):
+                self._cache.store(self._missed.pop(call), value)
+            case events.ReleaseKey(call=call):
+                self._cache.release(self._missed.pop(call))
             case events.SendScopeEnded(site=site, scope=scope, frame=frame, count=count, failure=failure):
                 self._send_site(site, messages.ScopeEnded(self.job, scope, frame, count, failure))
             case events.ReportFailure(failure=failure):
@@ -174,6 +235,18 @@ class JobController:
             except ValueEncodingError as error:
                 failure = self._unsendable(instruction.transition, frame, error)
                 package = messages.TokenPackage(self.job, route, frame, failure=failure)
+        self._statistics[instruction.transition].bytes_out += self._send_site(instruction.site, package)
+
+    def _send_stream_item(self, instruction: events.SendStreamItem) -> None:
+        route, frame = instruction.route, instruction.frame
+        if (route, frame) in self._broken_streams:
+            return
+        try:
+            package = messages.StreamPackage(self.job, route, frame, self._pack(instruction.value))
+        except ValueEncodingError as error:
+            self._broken_streams.add((route, frame))
+            failure = self._unsendable(instruction.transition, frame, error)
+            package = messages.StreamPackage(self.job, route, frame, failure=failure)
         self._statistics[instruction.transition].bytes_out += self._send_site(instruction.site, package)
 
     def _pack(self, value: Any) -> Payload:
@@ -222,6 +295,21 @@ class JobController:
             self._idle_told = state
             self.send(self.homesite, messages.SiteIdle(self.job, *state))
 
+    def _look_up(self, call: int, key: bytes, ttl: float | None, *, wait: bool) -> None:
+        def found(value: Any) -> None:
+            if not self._closed:
+                self.handle(events.KeyFound(call, value))
+
+        def missed() -> None:
+            if self._closed:
+                self._cache.release(key)
+                return
+            self._missed[call] = key
+            self.handle(events.KeyMissed(call))
+
+        # An answer at once must not come while the runner's other instructions are being carried out.
+        self._soon(lambda: self._cache.look_up(key, ttl, wait=wait, found=found, missed=missed))
+
     # Calls
 
     def _start_call(self, instruction: events.StartCall) -> None:
@@ -256,6 +344,15 @@ class JobController:
         ir = transition.ir
         failure = Failure(self.site, ir.name, ir.node, frame, ir.location, kind, message, trace)
         self.handle(events.CallRaised(call, failure))
+
+    def broken(self, call: int, failure: Failure, seconds: float) -> None:
+        """A call has ended with the error of a stream that it was fed with."""
+        self._call_over(call, seconds, failed=True)
+        self.handle(events.CallRaised(call, failure, passed_on=True))
+
+    def taken(self, call: int, index: int, count: int) -> None:
+        """A call has taken items of a stream that it is fed with."""
+        self.handle(events.FedItemsTaken(call, index, count))
 
     def streams(self, call: int) -> None:
         """A call has returned a generator."""
@@ -294,7 +391,11 @@ class JobController:
 
     def close(self) -> None:
         """Give up what goes on."""
+        self._closed = True
         self._calls.close()
+        for key in self._missed.values():
+            self._cache.release(key)
+        self._missed.clear()
         for slot in self._slots.values():
             self._call_log.ended(slot)
         self._slots.clear()
@@ -304,5 +405,3 @@ def _plan(action: Any) -> CallPlan | None:
     if isinstance(action, Call | Reduce):
         return CallPlan(action.operation, action.provider, action.retries, action.timeout)
     return None
-
-

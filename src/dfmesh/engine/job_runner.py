@@ -12,7 +12,7 @@ from dfmesh.engine.call_log import CallLog, NoCallLog
 from dfmesh.engine.calls import Calls
 from dfmesh.engine.carrier import Carrier
 from dfmesh.engine.home_job import HomeJob, Send
-from dfmesh.engine.job_controller import JobController
+from dfmesh.engine.job_controller import JobController, SiteServices
 from dfmesh.engine.messages import (
     AddParameters,
     AnyMessage,
@@ -34,6 +34,7 @@ from dfmesh.engine.messages import (
     SubmitJob,
     YieldPackage,
 )
+from dfmesh.engine.site_cache import SiteCache
 from dfmesh.engine.worker_threads import WorkerThreads
 from dfmesh.errors import DfmeshError
 from dfmesh.netir import Call, NetIR, Reduce
@@ -73,9 +74,11 @@ class JobRunner:
         self._homesite = homesite
         self._adapters = adapters
         self._carrier = carrier
-        self._call_log: CallLog = call_log or NoCallLog()
         self._loop = asyncio.get_running_loop()
         self._threads = WorkerThreads(self._loop)
+        self._services = SiteServices(
+            carrier, call_log or NoCallLog(), SiteCache(adapters, self._threads), self._make_calls, self._loop.call_soon
+        )
         self._jobs: dict[str, JobController] = {}
         self._home_jobs: dict[str, HomeJob] = {}
 
@@ -129,9 +132,7 @@ class JobRunner:
             self._refuse(message.job, reasons)
             return
         try:
-            controller = JobController(
-                message.job, net, self._carrier, self._call_log, self._make_calls, self._loop.call_soon
-            )
+            controller = JobController(message.job, net, self._services)
         except DfmeshError as error:
             self._refuse(message.job, [str(error)])
             return
@@ -233,7 +234,9 @@ def lost_failures(net: NetIR | None, job: str, lost: SiteLost) -> list[Failure]:
     if net is None:
         return []
     transitions = {transition.id: transition for transition in net.transitions}
-    running = [(transitions[number], frame) for name, number, frame in lost.running if name == job and number in transitions]
+    running = [
+        (transitions[number], frame) for name, number, frame in lost.running if name == job and number in transitions
+    ]
     if not running:
         called = [transition for transition in net.transitions if isinstance(transition.action, Call | Reduce)]
         running = [(transition, ()) for transition in called or net.transitions[:1]]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dfmesh.engine import events
 from dfmesh.engine.messages import Failure
-from dfmesh.engine.streams import StreamToken
+from dfmesh.engine.streams import Stream, StreamToken
 from dfmesh.engine.tokens import MISSING
 from dfmesh.errors import DfmeshError
 from dfmesh.netir import Frame, Loop, Port
@@ -28,7 +28,7 @@ class LoopRun:
         window: How many iterations may be open.
         items: What is left of the sequence; None for a stream.
         queue: Items of a stream that have come and are not yet opened.
-        stream: Call that streams; None for a sequence.
+        stream: The stream that it takes; None for a sequence.
         opened: How many iterations have been opened.
         open: Bits of the taking-part sites that are not done yet, per open iteration.
         exhausted: Whether a stream has ended.
@@ -56,7 +56,7 @@ class LoopRun:
         self.window = window
         self.items: Iterator[Any] | None = None
         self.queue: deque[Any] = deque()
-        self.stream: int | None = None
+        self.stream: Stream | None = None
         self.opened = 0
         self.open: dict[Frame, int] = {}
         self.exhausted = False

@@ -81,6 +81,23 @@ class IterationsDone(Message, frozen=True, tag=3):
     frames: tuple[Frame, ...]
 
 
+class StreamPackage(Message, frozen=True, tag=4):
+    """An item of a stream or, without a payload, its end."""
+
+    route: int
+    frame: Frame
+    payload: Payload | None = None
+    failure: Failure | None = None
+
+
+class StreamCredit(Message, frozen=True, tag=5):
+    """The receiver of a stream has taken `count` items; the sender may send as many more."""
+
+    route: int
+    frame: Frame
+    count: int
+
+
 # Between the homesite and a site: the job.
 
 
@@ -268,6 +285,8 @@ AnyMessage = (
     TokenPackage
     | ScopeEnded
     | IterationsDone
+    | StreamPackage
+    | StreamCredit
     | StartJob
     | JobStarted
     | JobRefused

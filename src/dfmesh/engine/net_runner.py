@@ -10,12 +10,14 @@ from collections import deque
 from typing import Any
 
 from dfmesh.engine import events
+from dfmesh.engine.caching import Caching
+from dfmesh.engine.choosing import choose
 from dfmesh.engine.events import Event, Instruction
 from dfmesh.engine.gathering import Gatherings
 from dfmesh.engine.loops import Loops
 from dfmesh.engine.messages import Failure
 from dfmesh.engine.streams import Streams, StreamToken
-from dfmesh.engine.tokens import ABNORMAL, MISSING, SKIPPED, Failed, Token
+from dfmesh.engine.tokens import ABNORMAL, MISSING, SKIPPED, Failed, StreamInput, Token
 from dfmesh.engine.wiring import OuterInput, Slot, Target, WiredNet, WiredScope, WiredTransition
 from dfmesh.errors import DfmeshError
 from dfmesh.netir import (
@@ -26,6 +28,7 @@ from dfmesh.netir import (
     Collect,
     Evaluate,
     Frame,
+    LookUp,
     Loop,
     NetIR,
     Port,
@@ -33,6 +36,7 @@ from dfmesh.netir import (
     Role,
     Route,
     SendYield,
+    Store,
     select,
 )
 
@@ -66,6 +70,7 @@ class NetRunner:
         self.loops = Loops(self)
         self.gatherings = Gatherings(self)
         self.streams = Streams(self)
+        self.caching = Caching(self)
 
     @property
     def idle(self) -> bool:
@@ -80,10 +85,10 @@ class NetRunner:
                     self.deliver(target, frame, token)
             case events.CallReturned(call=call, value=value):
                 transition, frame = self.calls.pop(call)
-                self._call_ended(transition, frame, value)
-            case events.CallRaised(call=call, failure=failure):
+                self._call_ended(call, transition, frame, value)
+            case events.CallRaised(call=call, failure=failure, passed_on=passed_on):
                 transition, frame = self.calls.pop(call)
-                self._call_failed(call, transition, frame, failure)
+                self._call_failed(call, transition, frame, failure, passed_on=passed_on)
             case events.IterationsDone(scope=scope, frames=frames, site=site):
                 self.loops.iterations_done(self.wired.scopes[scope], frames, site)
             case events.ScopeEnded(scope=scope, frame=frame, count=count, failure=failure):
@@ -96,6 +101,18 @@ class NetRunner:
                 self.streams.item(call, value)
             case events.StreamEnded(call=call):
                 self.streams.ended(call)
+            case events.StreamItemArrived(route=route, frame=frame, value=value):
+                self.streams.item_arrived(route, frame, value)
+            case events.StreamEndArrived(route=route, frame=frame, failure=failure):
+                self.streams.end_arrived(route, frame, failure)
+            case events.StreamCreditArrived(route=route, frame=frame, count=count):
+                self.streams.credited(route, frame, count)
+            case events.FedItemsTaken(call=call, input=index, count=count):
+                self.streams.fed_items_taken(call, index, count)
+            case events.KeyFound(call=call, value=value):
+                self.caching.found(*self.calls.pop(call), value)
+            case events.KeyMissed(call=call):
+                self.caching.missed(call, *self.calls.pop(call))
         ready = self._ready
         while ready:
             self._fire(*ready.popleft())
@@ -184,7 +201,10 @@ class NetRunner:
     def _fire(self, transition: WiredTransition, frame: Frame, values: list[Any], abnormal: bool) -> None:
         action = transition.ir.action
         if isinstance(action, Choose):
-            self._choose(transition, frame, values)
+            self.finish(transition, frame, choose(self, transition, frame, values))
+            return
+        if isinstance(action, Store):
+            self.caching.store(transition, frame, values)
             return
         outcome = self._outcome(transition, values) if abnormal else None
         if outcome is not None:
@@ -193,7 +213,7 @@ class NetRunner:
         try:
             match action:
                 case Call():
-                    self.start_call(transition, frame, {name: item(values) for name, item in transition.arguments})
+                    self._call(transition, frame, values)
                 case Evaluate():
                     self.finish(transition, frame, transition.evaluate(values))
                 case SendYield():
@@ -202,6 +222,8 @@ class NetRunner:
                     self.loops.start(transition, frame, values)
                 case Branch():
                     self._branch(transition, frame, truth=bool(transition.evaluate(values)))
+                case LookUp():
+                    self.caching.look_up(transition, frame, values)
                 case Collect() | Reduce():
                     self.gatherings.inputs_complete(transition, frame, values)
         except Exception as error:
@@ -221,14 +243,15 @@ class NetRunner:
         """Let a transition end without running, with the failure or skip of an input."""
         for token in values:
             if isinstance(token, StreamToken):
-                self.streams.taker_left(token.stream)
+                token.stream.leave()
+                self.streams.pull(token.stream)
         match transition.ir.action:
             case Loop():
                 failure = outcome.failure if isinstance(outcome, Failed) else None
                 self.loops.end_unopened(transition, frame, failure)
                 self.finish(transition, frame, outcome)
-            case Branch():
-                for port in (Port.THEN, Port.ELSE):
+            case Branch() | LookUp():
+                for port in (Port.THEN, Port.ELSE, Port.MISS):
                     self.send(transition, port, frame, outcome)
                 self.finish(transition, frame, outcome)
             case Collect() | Reduce():
@@ -240,7 +263,7 @@ class NetRunner:
         index = transition.streamable
         token = values[index] if index is not None else None
         if isinstance(token, StreamToken):
-            self.streams.yield_items(transition, token.stream)
+            self.streams.yield_items(transition, frame, token)
             return
         place = transition.ir.action.place  # type: ignore[union-attr]
         self._out.append(events.SendYield(transition.position, place, frame, transition.evaluate(values)))
@@ -251,50 +274,53 @@ class NetRunner:
         self.send(transition, Port.ELSE, frame, SKIPPED if truth else None)
         self.finish(transition, frame, None)
 
-    def _choose(self, transition: WiredTransition, frame: Frame, values: list[Any]) -> None:
-        for role, token in zip(transition.roles, values, strict=True):
-            if (
-                role is not Role.VALUE
-                and isinstance(token, ABNORMAL)
-                and not (role is Role.TRIGGER and token is SKIPPED)
-            ):
-                self.finish(transition, frame, token)
-                return
-        reader = _ChoiceReader(values)
+    def _call(self, transition: WiredTransition, frame: Frame, values: list[Any]) -> None:
+        streams = [
+            (index, values[index]) for index in transition.stream_inputs if isinstance(values[index], StreamToken)
+        ]
+        for index, _ in streams:
+            values[index] = StreamInput(index, transition.stream_inputs[index])
         try:
-            truth = bool(transition.evaluate(reader))
-            chosen = (transition.then if truth else transition.otherwise)(reader)
-        except _AbnormalChoice as choice:
-            token = choice.token
-            if token is SKIPPED:
-                error = DfmeshError("the value chosen belongs to a branch that did not run")
-                token = self.failed(transition, frame, error)
-            self.finish(transition, frame, token)
-        except Exception as error:
-            self.finish(transition, frame, self.failed(transition, frame, error))
-        else:
-            self.finish(transition, frame, chosen)
+            arguments = {name: item(values) for name, item in transition.arguments}
+        except Exception:
+            for _, token in streams:
+                token.stream.leave()
+                self.streams.pull(token.stream)
+            raise
+        call = self.start_call(transition, frame, arguments)
+        for index, token in streams:
+            self.streams.feed(call, index, token)
 
-    def start_call(self, transition: WiredTransition, frame: Frame, arguments: dict[str, Any]) -> None:
-        """Ask for a call of the transition's adapter."""
+    def start_call(self, transition: WiredTransition, frame: Frame, arguments: dict[str, Any]) -> int:
+        """Ask for a call of the transition's adapter, and give its number."""
+        call = self.number_call(transition, frame)
+        self._out.append(events.StartCall(call, transition.position, frame, arguments))
+        return call
+
+    def number_call(self, transition: WiredTransition, frame: Frame) -> int:
+        """Note that something outside goes on for a transition, and give its number."""
         call = self._next_call
         self._next_call += 1
         self.calls[call] = (transition, frame)
-        self._out.append(events.StartCall(call, transition.position, frame, arguments))
+        return call
 
-    def _call_ended(self, transition: WiredTransition, frame: Frame, value: Any) -> None:
+    def _call_ended(self, call: int, transition: WiredTransition, frame: Frame, value: Any) -> None:
         """Take in the value of a call."""
+        self.streams.call_over(call, transition)
         if isinstance(transition.ir.action, Reduce):
             self.gatherings.folded(transition, frame, value)
         else:
             self.finish(transition, frame, value)
 
-    def _call_failed(self, call: int, transition: WiredTransition, frame: Frame, failure: Failure) -> None:
+    def _call_failed(
+        self, call: int, transition: WiredTransition, frame: Frame, failure: Failure, *, passed_on: bool
+    ) -> None:
         """Take in the error of a call or of its stream."""
-        token = self.report(transition, failure)
+        self.streams.call_over(call, transition)
+        token = Failed(failure) if passed_on else self.report(transition, failure)
         if isinstance(transition.ir.action, Reduce):
             self.gatherings.fold_failed(transition, frame, token)
-        elif not self.streams.failed(call, token):
+        elif not self.streams.failed(call, frame, transition, token):
             self.finish(transition, frame, token)
 
     def finish(self, transition: WiredTransition, frame: Frame, token: Token) -> None:
@@ -344,18 +370,3 @@ class NetRunner:
             self._out.append(events.ReportFrame(frame))
         else:
             self.loops.iteration_done_here(scope, frame)
-
-
-class _AbnormalChoice(Exception):  # noqa: N818 - it carries a token, it is no error
-    def __init__(self, token: Token) -> None:
-        self.token = token
-
-
-class _ChoiceReader(list[Any]):
-    """Inputs of a Choose: only reading one that failed or was skipped matters."""
-
-    def __getitem__(self, index: Any) -> Any:
-        token = super().__getitem__(index)
-        if isinstance(token, ABNORMAL):
-            raise _AbnormalChoice(token)
-        return token

@@ -13,16 +13,17 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
 from dfmesh import values
-from dfmesh.engine.adapters import AdapterKind, SiteAdapters
+from dfmesh.engine.adapters import Adapter, AdapterKind, SiteAdapters
 from dfmesh.engine.call_log import NoCallLog
 from dfmesh.engine.calls import CallPlan, describe
 from dfmesh.engine.home_job import HomeJob
-from dfmesh.engine.job_controller import JobController
+from dfmesh.engine.job_controller import JobController, SiteServices
 from dfmesh.engine.messages import (
     AddParameters,
     AnyMessage,
     CloseParameters,
     EndJob,
+    Failure,
     JobEnded,
     JobFinished,
     JobRefused,
@@ -30,6 +31,8 @@ from dfmesh.engine.messages import (
     Payload,
     StartJob,
 )
+from dfmesh.engine.site_cache import Cache, MemoryCache
+from dfmesh.engine.tokens import StreamInput
 from dfmesh.errors import DfmeshError
 from dfmesh.netir import NetIR
 
@@ -51,7 +54,14 @@ class Simulation:
         messages: Messages sent between sites.
     """
 
-    def __init__(self, nets: Mapping[str, NetIR], adapters: Mapping[str, SiteAdapters], homesite: str, seed: int) -> None:
+    def __init__(
+        self,
+        nets: Mapping[str, NetIR],
+        adapters: Mapping[str, SiteAdapters],
+        homesite: str,
+        seed: int,
+        caches: Mapping[str, Cache] | None = None,
+    ) -> None:
         """Prepare a job.
 
         Args:
@@ -59,7 +69,9 @@ class Simulation:
             adapters: What each site offers.
             homesite: Where the client attaches.
             seed: Decides all delays.
+            caches: Caches by site, to keep them over several runs; new ones by default.
         """
+        self._caches: dict[str, Cache] = dict(caches or {})
         self.now = 0.0
         self.to_client: list[AnyMessage] = []
         self.messages = 0
@@ -145,7 +157,8 @@ class Simulation:
             self.at(0.0, action)
 
         net = NetIR.from_bytes(message.net)
-        self._controllers[site] = JobController(JOB, net, carrier, NoCallLog(), make_calls, soon)
+        cache = self._caches.setdefault(site, MemoryCache())
+        self._controllers[site] = JobController(JOB, net, SiteServices(carrier, NoCallLog(), cache, make_calls, soon))
         self.send(site, self._homesite, JobStarted(JOB))
 
     def _end(self, site: str) -> None:
@@ -190,11 +203,65 @@ class SimulatedCalls:
         self._adapters = adapters
         self._controller = controller
         self._streams: dict[int, Iterator[Any] | AsyncIterator[Any]] = {}
+        self._fed: dict[int, dict[int, list[Any]]] = {}
+        self._awaited: dict[int, set[int]] = {}
+        self._ready: dict[int, Callable[[], None]] = {}
+        self._broken: dict[int, Failure] = {}
         self._closed = False
 
     def start(self, call: int, plan: CallPlan, arguments: dict[str, Any]) -> None:
         """As `Calls.start`."""
-        self._simulation.at(self._simulation.delay(), lambda: self._run(call, plan, arguments))
+        fed = {item.index for item in arguments.values() if type(item) is StreamInput}
+        if fed:
+            self._fed[call] = {index: [] for index in fed}
+            self._awaited[call] = fed
+            self._ready[call] = lambda: self._run_fed(call, plan, arguments)
+        else:
+            self._simulation.at(self._simulation.delay(), lambda: self._run(call, plan, arguments))
+
+    def _run_fed(self, call: int, plan: CallPlan, arguments: dict[str, Any]) -> None:
+        if self._closed:
+            return
+        fed = self._fed.pop(call)
+        failure = self._broken.pop(call, None)
+        if failure is not None:
+            self._controller.broken(call, failure, 0.0)
+            return
+        adapter = self._adapters.find(plan.operation, plan.provider)
+        ready = dict(arguments)
+        for name, item in arguments.items():
+            if type(item) is StreamInput:
+                values_of = fed[item.index]
+                ready[name] = self._as_taken(adapter, name, values_of)
+        self._run(call, plan, ready)
+
+    def _as_taken(self, adapter: Adapter, parameter: str, items: list[Any]) -> Any:
+        if not adapter.streams_into(parameter):
+            return items
+        asynchronous = adapter.kind in (AdapterKind.COROUTINE, AdapterKind.ASYNC_GENERATOR)
+        return _async_iterator(items) if asynchronous else iter(items)
+
+    def feed(self, call: int, index: int, value: Any) -> None:
+        """As `Calls.feed`; a simulated adapter takes at once and runs when the stream has ended."""
+        if call in self._fed:
+            self._fed[call][index].append(value)
+            self._simulation.at(self._simulation.delay(), lambda: self._taken(call, index))
+
+    def _taken(self, call: int, index: int) -> None:
+        if not self._closed:
+            self._controller.taken(call, index, 1)
+
+    def feed_end(self, call: int, index: int, failure: Failure | None) -> None:
+        """As `Calls.feed_end`."""
+        awaited = self._awaited.get(call)
+        if awaited is None:
+            return
+        awaited.discard(index)
+        if failure is not None:
+            self._broken.setdefault(call, failure)
+        if not awaited:
+            del self._awaited[call]
+            self._simulation.at(self._simulation.delay(), self._ready.pop(call))
 
     def pull(self, call: int) -> None:
         """As `Calls.pull`."""
@@ -215,7 +282,7 @@ class SimulatedCalls:
                 if adapter.kind is AdapterKind.COROUTINE:
                     value = self._simulation.event_loop().run_until_complete(value)
                 break
-            except BaseException as error:  # noqa: BLE001 - adapters may raise anything, SystemExit included
+            except BaseException as error:
                 attempt += 1
                 if attempt > plan.retries:
                     kind, message, trace = describe(error)
@@ -237,7 +304,7 @@ class SimulatedCalls:
                 value = self._simulation.event_loop().run_until_complete(_next_of(stream, end))
             else:
                 value = next(stream, end)
-        except BaseException as error:  # noqa: BLE001 - as in _run
+        except BaseException as error:
             kind, message, trace = describe(error)
             self._controller.raised(call, kind, message, trace, 0.0)
             return
@@ -249,3 +316,8 @@ class SimulatedCalls:
 
 async def _next_of(stream: AsyncIterator[Any], end: Any) -> Any:
     return await anext(stream, end)
+
+
+async def _async_iterator(items: list[Any]) -> AsyncIterator[Any]:
+    for item in items:
+        yield item

@@ -1,4 +1,9 @@
-"""Streams: generators whose items go out as they are produced."""
+"""Streams: generators whose items go out as they are produced, to any number of takers at any sites.
+
+A stream lives at the site that produces it and, as a relay, at each site that takes it live. Loops, yields and calls
+take items; whatever cannot gets the list when the stream has ended. The source goes at the pace of the fastest taker and
+not of the slowest, since takers may wait for one another: a bound on all of them could turn into a deadlock.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +11,33 @@ from typing import TYPE_CHECKING, Any
 
 from dfmesh.engine import events
 from dfmesh.engine.messages import Failure
+from dfmesh.engine.stream_takers import STREAM_WINDOW, CallTaker, LoopTaker, RouteTaker, Taker, YieldTaker
 from dfmesh.engine.tokens import Failed, Token
-from dfmesh.netir import Frame, Loop, Port, Route, SendYield
+from dfmesh.netir import Call, Frame, Loop, Port, Route, SendYield
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from dfmesh.engine.loops import LoopRun
     from dfmesh.engine.net_runner import NetRunner
     from dfmesh.engine.wiring import Target, WiredTransition
 
+_Source = tuple[str, int, Frame]
+"""`("call", number, frame)` of a generator here, or `("route", id, frame)` of a stream that another site sends."""
+
 
 class Stream:
-    """A generator that a call returned.
+    """A stream at one site.
 
     Attributes:
-        transition: The transition that called.
-        frame: Its frame.
-        items: Items kept: all of them where someone takes the list, else until all takers have fired.
-        length: How many items came.
-        listed: Whether someone takes the list.
+        source: Where it comes from.
+        listed: Whether someone here takes the list.
         absent: Takers that have not fired yet.
-        loops: Loops that take items.
-        yields: Yields that take items.
-        pulling: The generator is at work.
+        takers: Those that have.
+        items: Items kept: all where someone takes the list, else until all takers are there.
+        length: How many items came.
+        pulling: The generator is at work on the next one.
+        uncredited: Items that came from another site and were not told as taken.
         ended: No more items come.
         failure: Why it ended early.
     """
@@ -36,186 +46,248 @@ class Stream:
         "absent",
         "ended",
         "failure",
-        "frame",
         "items",
         "length",
         "listed",
-        "loops",
         "pulling",
-        "transition",
-        "yields",
+        "source",
+        "takers",
+        "uncredited",
     )
 
-    def __init__(self, transition: WiredTransition, frame: Frame, *, listed: bool, takers: int) -> None:
-        self.transition = transition
-        self.frame = frame
+    def __init__(self, source: _Source, *, listed: bool, absent: int) -> None:
+        self.source = source
         self.listed = listed
-        self.absent = takers
+        self.absent = absent
+        self.takers: list[Taker] = []
         self.items: list[Any] = []
         self.length = 0
-        self.loops: list[LoopRun] = []
-        self.yields: list[WiredTransition] = []
         self.pulling = False
+        self.uncredited = 0
         self.ended = False
         self.failure: Failure | None = None
 
     @property
     def wanted(self) -> bool:
-        """Whether the fastest taker can use another item.
-
-        The fastest and not the slowest, since takers may wait for one another: a bound on all of them could
-        turn into a deadlock.
-        """
-        if self.pulling or self.ended:
+        """Whether the fastest taker can use another item."""
+        if self.ended:
             return False
-        return bool(self.listed or self.yields or self.absent or not self.loops) or any(
-            loop.has_room for loop in self.loops
-        )
+        return self.listed or bool(self.absent) or not self.takers or any(taker.has_room for taker in self.takers)
+
+    def join(self, taker: Taker) -> None:
+        """Let a taker in; the items that came before it are there for it."""
+        for index, value in enumerate(self.items):
+            taker.offer(index, value)
+        self.leave()
+        if self.ended:
+            taker.end(self.failure)
+        else:
+            self.takers.append(taker)
+
+    def leave(self) -> None:
+        """One fewer taker is awaited; when none is, items are not kept for takers any more."""
+        self.absent -= 1
+        if not self.absent and not self.listed:
+            self.items.clear()
 
 
 class StreamToken:
-    """Lies on the place of a taker where others get the list."""
+    """Lies on the place of a taker, where others get the list."""
 
-    __slots__ = ("call", "stream")
+    __slots__ = ("stream",)
 
-    def __init__(self, call: int, stream: Stream) -> None:
-        self.call = call
+    def __init__(self, stream: Stream) -> None:
         self.stream = stream
 
 
 class Streams:
-    """The NetRunner's rules for streams: loops and yields of the same site take items, everything else the list."""
+    """The NetRunner's rules for streams."""
 
     def __init__(self, runner: NetRunner) -> None:
         self._runner = runner
-        self._open: dict[int, Stream] = {}
+        self._streams: dict[_Source, Stream] = {}
+        self._routes: dict[tuple[int, Frame], tuple[Stream, RouteTaker]] = {}
+        self._fed: dict[tuple[int, int], tuple[Stream, CallTaker]] = {}
+
+    # A generator of this site
 
     def opened(self, call: int) -> None:
         """A call has returned a generator."""
         transition, frame = self._runner.calls[call]
-        takers = self._takers(transition)
-        stream = Stream(transition, frame, listed=self._listed(transition), takers=len(takers))
-        self._open[call] = stream
-        for target in takers:
-            self._runner.deliver(target, frame, StreamToken(call, stream))
-        self.pull(call)
-
-    def _takers(self, transition: WiredTransition) -> list[Target]:
-        return [target for target in self._local_targets(transition) if takes_items(target)]
-
-    def _local_targets(self, transition: WiredTransition) -> list[Target]:
         routes = transition.routes.get(Port.VALUE, ())
-        arrivals = self._runner.wired.arrivals
-        return [target for route in routes if self._whole_and_local(route) for target in arrivals[route.id]]
+        local = [target for route in routes if self._whole_and_local(route) for target in self._arrivals(route.id)]
+        live = [route for route in routes if self._relayed(route)]
+        listed = any(not (self._whole_and_local(route) or self._relayed(route)) for route in routes)
+        stream = self._open(("call", call, frame), local, listed=listed, routes=len(live))
+        for route in live:
+            taker = RouteTaker(self._runner, transition, route, frame)
+            self._routes[route.id, frame] = (stream, taker)
+            stream.join(taker)
+        self.pull(stream)
+
+    def _open(self, source: _Source, targets: Iterable[Target], *, listed: bool, routes: int = 0) -> Stream:
+        takers = [target for target in targets if takes_items(target)]
+        listed = listed or any(not takes_items(target) for target in targets)
+        stream = self._streams[source] = Stream(source, listed=listed, absent=len(takers) + routes)
+        for target in takers:
+            self._runner.deliver(target, source[2], StreamToken(stream))
+        return stream
+
+    def _arrivals(self, route: int) -> list[Target]:
+        return self._runner.wired.arrivals[route]
 
     def _whole_and_local(self, route: Route) -> bool:
         return route.site == self._runner.site and not route.select
 
-    def _listed(self, transition: WiredTransition) -> bool:
-        routes = transition.routes.get(Port.VALUE, ())
-        elsewhere = any(not self._whole_and_local(route) for route in routes)
-        return elsewhere or any(not takes_items(target) for target in self._local_targets(transition))
-
-    def pull(self, call: int) -> None:
-        """Ask the generator for another item, if somebody can use it."""
-        stream = self._open.get(call)
-        if stream is not None and stream.wanted:
-            stream.pulling = True
-            self._runner.emit(events.PullStream(call))
+    def _relayed(self, route: Route) -> bool:
+        return route.live and route.site != self._runner.site
 
     def item(self, call: int, value: Any) -> None:
         """The generator has produced an item."""
-        stream = self._open[call]
+        stream = self._streams["call", call, self._runner.calls[call][1]]
         stream.pulling = False
+        self._offer(stream, value)
+        self.pull(stream)
+
+    def _offer(self, stream: Stream, value: Any) -> None:
         if stream.listed or stream.absent:
             stream.items.append(value)
         index = stream.length
         stream.length += 1
-        for transition in stream.yields:
-            self._yield(transition, (*stream.frame, index), value)
-        for run in list(stream.loops):
-            run.queue.append(value)
-            self._runner.loops.advance(run)
-        self.pull(call)
+        for taker in list(stream.takers):
+            taker.offer(index, value)
 
-    def _yield(self, transition: WiredTransition, frame: Frame, value: Any) -> None:
-        action = transition.ir.action
-        if isinstance(action, SendYield):
-            self._runner.emit(events.SendYield(transition.position, action.place, frame, value))
-
-    def take(self, run: LoopRun, stream_token: StreamToken) -> None:
-        """A loop begins to take items; those that came before it are there for it."""
-        stream = stream_token.stream
-        run.stream = stream_token.call
-        run.queue.extend(stream.items)
-        stream.loops.append(run)
-        self.taker_left(stream)
-        run.exhausted = stream.ended
-        run.failure = stream.failure
-        self._runner.loops.advance(run)
-
-    def yield_items(self, transition: WiredTransition, stream: Stream) -> None:
-        """A yield begins to take items; those that came before it go out now."""
-        for index, value in enumerate(stream.items):
-            self._yield(transition, (*stream.frame, index), value)
-        self.taker_left(stream)
-        if stream.ended:
-            self._runner.finish(transition, stream.frame, None)
-        else:
-            stream.yields.append(transition)
-
-    def taker_left(self, stream: Stream) -> None:
-        """A taker has fired, or never will; after the last one, items are not kept for takers any more."""
-        stream.absent -= 1
-        if not stream.absent and not stream.listed:
-            stream.items.clear()
+    def pull(self, stream: Stream) -> None:
+        """Ask for another item, if somebody can use it."""
+        if not stream.wanted:
+            return
+        kind, number, frame = stream.source
+        if kind == "route":
+            if stream.uncredited:
+                count, stream.uncredited = stream.uncredited, 0
+                source = self._runner.wired.net.arrivals[number].source
+                self._runner.emit(events.SendStreamCredit(source, number, frame, count))
+        elif not stream.pulling:
+            stream.pulling = True
+            self._runner.emit(events.PullStream(number))
 
     def ended(self, call: int) -> None:
         """The generator has no more items: the call has its value, the list."""
         transition, frame = self._runner.calls.pop(call)
-        stream = self._open.pop(call)
-        self._close(stream, None)
+        stream = self._close(("call", call, frame), None)
         self._finish(transition, frame, list(stream.items))
 
-    def failed(self, call: int, token: Failed) -> bool:
-        """The generator has raised: what it produced so far counts, its loops end with the error.
+    def failed(self, call: int, frame: Frame, transition: WiredTransition, token: Failed) -> bool:
+        """The generator has raised: what it produced so far counts, those who take items end with the error.
 
         Returns:
             Whether the call was a stream at all; if not, nothing was done.
         """
-        stream = self._open.pop(call, None)
-        if stream is None:
+        if ("call", call, frame) not in self._streams:
             return False
-        self._close(stream, token.failure)
-        self._finish(stream.transition, stream.frame, token)
+        self._close(("call", call, frame), token.failure)
+        self._finish(transition, frame, token)
         return True
 
-    def _close(self, stream: Stream, failure: Failure | None) -> None:
+    def _close(self, source: _Source, failure: Failure | None) -> Stream:
+        stream = self._streams.pop(source)
         stream.pulling = False
         stream.ended = True
         stream.failure = failure
-        for run in stream.loops:
-            run.exhausted = True
-            run.failure = failure
-            self._runner.loops.advance(run)
-        for transition in stream.yields:
-            self._runner.finish(transition, stream.frame, None)
+        takers, stream.takers = stream.takers, []
+        for taker in takers:
+            taker.end(failure)
+        return stream
 
     def _finish(self, transition: WiredTransition, frame: Frame, token: Token) -> None:
-        """Send the list to those that did not take the items, and count the call as done."""
+        """Send the list to those who did not take the items, and count the call as done."""
         for route in transition.routes.get(Port.VALUE, ()):
             if self._whole_and_local(route):
-                for target in self._runner.wired.arrivals[route.id]:
-                    if not takes_items(target):
-                        self._runner.deliver(target, frame, token)
-            else:
+                self._deliver_list(route.id, frame, token)
+            elif not self._relayed(route):
                 self._runner.send_along(transition, route, frame, token)
         self._runner.finish_sent(transition, frame, token)
 
+    def _deliver_list(self, route: int, frame: Frame, token: Token) -> None:
+        for target in self._arrivals(route):
+            if not takes_items(target):
+                self._runner.deliver(target, frame, token)
+
+    # A stream that another site sends
+
+    def item_arrived(self, route: int, frame: Frame, value: Any) -> None:
+        """Another site has sent an item."""
+        stream = self._arriving(route, frame)
+        stream.uncredited += 1
+        self._offer(stream, value)
+        if stream.uncredited * 2 >= STREAM_WINDOW:  # Credit in bulk, but before the sender has to stop.
+            self.pull(stream)
+
+    def end_arrived(self, route: int, frame: Frame, failure: Failure | None) -> None:
+        """Another site has no more items."""
+        stream = self._arriving(route, frame)
+        self._close(stream.source, failure)
+        self._deliver_list(route, frame, list(stream.items) if failure is None else Failed(failure))
+
+    def _arriving(self, route: int, frame: Frame) -> Stream:
+        source: _Source = ("route", route, frame)
+        stream = self._streams.get(source)
+        return stream if stream is not None else self._open(source, self._arrivals(route), listed=False)
+
+    def credited(self, route: int, frame: Frame, count: int) -> None:
+        """Another site has taken items of a stream of this one."""
+        relay = self._routes.get((route, frame))
+        if relay is not None:
+            stream, taker = relay
+            taker.taken(count)
+            self.pull(stream)
+
+    def route_ended(self, route: int, frame: Frame) -> None:
+        """All of a stream has been sent along a route."""
+        self._routes.pop((route, frame), None)
+
+    # Takers of this site
+
+    def take(self, run: LoopRun, token: StreamToken) -> None:
+        """A loop begins to take items."""
+        run.stream = token.stream
+        token.stream.join(LoopTaker(self._runner, run))
+        self._runner.loops.advance(run)
+
+    def yield_items(self, transition: WiredTransition, frame: Frame, token: StreamToken) -> None:
+        """A yield begins to take items."""
+        token.stream.join(YieldTaker(self._runner, transition, frame))
+        self.pull(token.stream)
+
+    def feed(self, call: int, index: int, token: StreamToken) -> None:
+        """A call has begun that takes items."""
+        taker = CallTaker(self._runner, call, index)
+        self._fed[call, index] = (token.stream, taker)
+        token.stream.join(taker)
+        self.pull(token.stream)
+
+    def fed_items_taken(self, call: int, index: int, count: int) -> None:
+        """A call has taken items that it was fed with."""
+        fed = self._fed.get((call, index))
+        if fed is not None:
+            stream, taker = fed
+            taker.taken(count)
+            self.pull(stream)
+
+    def call_over(self, call: int, transition: WiredTransition) -> None:
+        """A call has ended, whether or not it has taken all items: it wants no more."""
+        for index in transition.stream_inputs:
+            fed = self._fed.pop((call, index), None)
+            if fed is not None and fed[1] in fed[0].takers:
+                fed[0].takers.remove(fed[1])
+                self.pull(fed[0])
+
 
 def takes_items(target: Target) -> bool:
-    """Tell whether a token's target is a loop or yield that takes a stream item by item."""
+    """Tell whether a token's target is something that takes a stream item by item."""
     transition, index, outer, gathered = target
-    if outer is not None or gathered or not isinstance(transition.ir.action, Loop | SendYield):
+    if outer is not None or gathered:
         return False
-    return transition.streamable == index
+    if isinstance(transition.ir.action, Call):
+        return index in transition.stream_inputs
+    return isinstance(transition.ir.action, Loop | SendYield) and transition.streamable == index

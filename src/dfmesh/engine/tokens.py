@@ -48,3 +48,18 @@ Token = Any
 """A value, a `Failed`, or `SKIPPED`."""
 
 ABNORMAL: Final = (Failed, _Skipped)
+
+
+class StreamInput:
+    """Stands among the arguments of a call for a stream that it is fed with.
+
+    Attributes:
+        index: Input of the transition; names the stream among those of the call.
+        parameter: Parameter of the operation that takes it.
+    """
+
+    __slots__ = ("index", "parameter")
+
+    def __init__(self, index: int, parameter: str) -> None:
+        self.index = index
+        self.parameter = parameter

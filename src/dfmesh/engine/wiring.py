@@ -12,16 +12,20 @@ from dfmesh.netir import (
     Collect,
     Evaluate,
     Evaluator,
+    Expression,
     Frame,
     Input,
+    LookUp,
     Loop,
     NetIR,
     Port,
     Reduce,
     Route,
     SendYield,
+    Store,
     Transition,
     compile_expression,
+    inputs_of,
 )
 
 if TYPE_CHECKING:
@@ -71,6 +75,7 @@ class WiredTransition:
         slots: Slot per frame for which some tokens are there and some are not.
         body: For loops, collects and reduces: the loop's scope.
         streamable: For loops and yields: input whose stream they take item by item; None if there is none.
+        stream_inputs: For calls: inputs that are an argument as they are, with its name; they may be streams.
     """
 
     __slots__ = (
@@ -87,6 +92,7 @@ class WiredTransition:
         "roles",
         "routes",
         "slots",
+        "stream_inputs",
         "streamable",
         "template",
         "then",
@@ -112,13 +118,15 @@ class WiredTransition:
         self.gatherings: dict[Frame, Gathering] = {}
         self.arguments: list[tuple[str, Evaluator]] = []
         self.streamable: int | None = None
+        self.stream_inputs: dict[int, str] = {}
         self._compile()
 
     def _compile(self) -> None:
         match self.ir.action:
             case Call(arguments=arguments):
                 self.arguments = [(name, compile_expression(item)) for name, item in arguments.items()]
-            case Evaluate(expression=expression):
+                self.stream_inputs = _bare_inputs(arguments)
+            case Evaluate(expression=expression) | Store(expression=expression) | LookUp(key=expression):
                 self.evaluate = compile_expression(expression)
             case SendYield(expression=expression) | Loop(sequence=expression):
                 self.evaluate = compile_expression(expression)
@@ -222,3 +230,10 @@ class WiredNet:
             if outer is not None:
                 self.scopes[place.scope].readers.append(outer)
             self.places[place.id] = (transition, index, outer, gathers and index == 0)
+
+
+def _bare_inputs(arguments: dict[str, Expression]) -> dict[int, str]:
+    """Find the inputs that are read in one place only, where they are an argument as they are."""
+    bare = {item.index: name for name, item in arguments.items() if isinstance(item, Input) and not item.select}
+    read = [index for item in arguments.values() for index in inputs_of(item)]
+    return {index: name for index, name in bare.items() if read.count(index) == 1}

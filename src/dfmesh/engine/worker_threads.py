@@ -88,7 +88,7 @@ class WorkerThreads:
             started = time.perf_counter()
             try:
                 value = function()
-            except BaseException as raised:  # noqa: BLE001 - adapters may raise anything, SystemExit included
+            except BaseException as raised:
                 error = raised
             results.append((done, value, error, time.perf_counter() - started))
             del item, function, done, value, error

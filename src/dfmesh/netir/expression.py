@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -191,6 +191,25 @@ def compile_expression(expression: Expression) -> Evaluator:
             return lambda inputs: compare(first(inputs), second(inputs))
         case Logic(operator=name, operands=operands):
             return _compile_logic(name, [compile_expression(operand) for operand in operands])
+
+
+def inputs_of(expression: Expression) -> Iterator[int]:
+    """Iterate over the inputs that an expression reads, as often as it reads them."""
+    match expression:
+        case Input(index=index):
+            yield index
+        case ListOf(items=items) | TupleOf(items=items) | Logic(operands=items):
+            for item in items:
+                yield from inputs_of(item)
+        case DictOf(items=pairs):
+            for pair in pairs:
+                for item in pair:
+                    yield from inputs_of(item)
+        case Compare(left=left, right=right):
+            yield from inputs_of(left)
+            yield from inputs_of(right)
+        case Const():
+            return
 
 
 def _compile_logic(name: str, parts: list[Evaluator]) -> Evaluator:

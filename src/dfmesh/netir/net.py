@@ -72,6 +72,7 @@ class Port(enum.Enum):
     ITERATION = "iteration"
     THEN = "then"
     ELSE = "else"
+    MISS = "miss"
 
 
 class Route(msgspec.Struct, frozen=True):
@@ -85,6 +86,7 @@ class Route(msgspec.Struct, frozen=True):
         select: Part of the value to send.
         select_node: Statement that wrote the selector, for errors.
         select_location: Where that statement stands.
+        live: Whether somebody there can take a stream item by item; else it gets the list.
     """
 
     id: int
@@ -93,6 +95,7 @@ class Route(msgspec.Struct, frozen=True):
     select: Selector = ()
     select_node: str = ""
     select_location: str = ""
+    live: bool = False
 
 
 class Call(msgspec.Struct, frozen=True, tag="call", tag_field="action"):
@@ -180,7 +183,36 @@ class Choose(msgspec.Struct, frozen=True, tag="choose", tag_field="action"):
     otherwise: Expression
 
 
-Action = Call | Evaluate | SendYield | Loop | Collect | Reduce | Branch | Choose
+class LookUp(msgspec.Struct, frozen=True, tag="lookup", tag_field="action"):
+    """Look a key up in the site's cache; tokens on MISS routes say go where nothing is found.
+
+    The value is what was found, or a skip.
+
+    Attributes:
+        key: The key, any value.
+        ttl: Age in seconds beyond which an entry does not count; None for any age.
+        nested: Inside the block of another look-up. Such a one never waits for an equal key that is being computed
+            elsewhere, since two that wait for one another crosswise would wait for ever.
+    """
+
+    key: Expression
+    ttl: float | None = None
+    nested: bool = False
+
+
+class Store(msgspec.Struct, frozen=True, tag="store", tag_field="action"):
+    """Give the value that a look-up found (place 0), else that of `expression`, which is stored for the next time.
+
+    Attributes:
+        lookup: Id of the look-up's transition, at the same site.
+        expression: What to store after a miss.
+    """
+
+    lookup: int
+    expression: Expression
+
+
+Action = Call | Evaluate | SendYield | Loop | Collect | Reduce | Branch | Choose | LookUp | Store
 
 
 class Transition(msgspec.Struct, frozen=True):

@@ -10,12 +10,14 @@ from dfmesh.netir.net import (
     Choose,
     Collect,
     Evaluate,
+    LookUp,
     Loop,
     NetIR,
     Reduce,
     Role,
     Route,
     SendYield,
+    Store,
     Transition,
 )
 
@@ -80,3 +82,7 @@ def render_action(action: Action) -> str:
         case Choose(condition=condition, then=then, otherwise=otherwise):
             branches = f"{render_expression(then)} else {render_expression(otherwise)}"
             return f"choose {render_expression(condition)} then {branches}"
+        case LookUp(key=key, ttl=ttl):
+            return f"look up {render_expression(key)}" + ("" if ttl is None else f" not older than {ttl} s")
+        case Store(lookup=lookup, expression=expression):
+            return f"found by t{lookup}, else store {render_expression(expression)}"

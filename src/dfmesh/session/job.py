@@ -65,7 +65,9 @@ class JobProgress:
 
     def bytes_between_sites(self) -> int:
         """Bytes that sites sent to one another, and for clients to the homesite, heads of messages included."""
-        sizes = [size for site in self.sites for peer, size in site.bytes_sent.items() if not peer.startswith("client:")]
+        sizes = [
+            size for site in self.sites for peer, size in site.bytes_sent.items() if not peer.startswith("client:")
+        ]
         return sum(sizes)
 
 

@@ -98,7 +98,9 @@ class Session:
 
     # Running
 
-    def prepare(self, pipeline: Pipeline | CompiledPipeline, restrict_to_sites: Iterable[str] | None = None) -> CompiledPipeline:
+    def prepare(
+        self, pipeline: Pipeline | CompiledPipeline, restrict_to_sites: Iterable[str] | None = None
+    ) -> CompiledPipeline:
         """Compile a pipeline once, to submit it many times.
 
         Args:

@@ -26,7 +26,7 @@ def make_runner(target: str, config: FederationConfig, homesite: str) -> Federat
 
         return InprocFederationRunner(config, homesite)
     if target == "local":
-        from dfmesh.targets.local import LocalFederationRunner
+        from dfmesh.targets.local.runner import LocalFederationRunner
 
         return LocalFederationRunner(config, homesite)
     raise SessionError(f"there is no target {target!r}; there is {', '.join(TARGETS)}")

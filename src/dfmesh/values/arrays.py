@@ -141,10 +141,12 @@ def rebuild_masked(payload: Any) -> Any:
     if payload is None:
         return np.ma.masked
     data, mask, fill_value, hard = payload
+    if not isinstance(data, np.ndarray) or np.shape(fill_value) != ():
+        raise TypeError("a masked array without data or fill value")
     array: np.ma.MaskedArray[Any, Any] = np.ma.MaskedArray(
         data, mask=np.ma.nomask if mask is None else mask, hard_mask=bool(hard), copy=False
     )
-    array.fill_value = fill_value
+    array.fill_value = fill_value[()]
     return array
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from dfmesh.errors import ValueDecodingError, ValueEncodingError
 from dfmesh.values import decoding
-from dfmesh.values.encoding import check_nesting, encode_carefully, explain
+from dfmesh.values.encoding import check_nesting, encode_carefully, explain, short
 from dfmesh.values.kinds import BY_TAG, Blob, Unsendable
 from dfmesh.values.lookup import kind_of
 from dfmesh.values.plain import MAX_DEPTH
@@ -62,7 +62,7 @@ class _Writer:
             return known(self, value)
         kind = kind_of(value)
         try:
-            return _tagged(kind.tag, self.write(kind.reduce(value)))
+            return _tagged(kind.tag, self.write(kind.take_apart(value)))
         except Unsendable as error:
             error.blame(kind, value)
             raise
@@ -116,7 +116,7 @@ class _Writer:
             for key, item in value.items():
                 items.append((self.write(key), self.write(item)))
         except Unsendable as error:
-            error.steps.append(f"[{key!r:.60}]")
+            error.steps.append(f"[{short(key)}]")
             error.owners.append(id(value))
             raise
         self.depth -= 1

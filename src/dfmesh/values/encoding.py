@@ -98,7 +98,7 @@ class Lowering:
             return known(self, value)
         kind = kind_of(value)
         try:
-            data = encode(self.lower(kind.reduce(value)))
+            data = encode(self.lower(kind.take_apart(value)))
         except Unsendable as error:
             error.blame(kind, value)
             raise
@@ -182,7 +182,7 @@ class Lowering:
             for key, item in value.items():
                 lowered[key] = self.lower(item)
         except Unsendable as error:
-            error.steps.append(f"[{_short(key)}]")
+            error.steps.append(f"[{short(key)}]")
             error.owners.append(id(value))
             raise
         result = lowered if atoms and not self.careful else self.lower_keys(lowered, value)
@@ -198,7 +198,7 @@ class Lowering:
             for key, item in lowered.items():
                 pairs += (in_place.lower(key), item)
         except Unsendable as error:
-            error.steps, error.owners = [f" (key {_short(key)})"], [id(owner)]
+            error.steps, error.owners = [f" (key {short(key)})"], [id(owner)]
             raise
         if ATOMS.issuperset(map(type, pairs[::2])):
             return lowered
@@ -206,6 +206,9 @@ class Lowering:
 
     def lower_set(self, value: set[Any] | frozenset[Any]) -> Ext:
         """Make the extension whose data is the elements, sorted by their encoding."""
+        code = kinds.SET if type(value) is set else kinds.FROZENSET
+        if not self.careful and TEXT_ATOMS.issuperset(map(type, value)):
+            return Ext(code, encode([Raw(element) for element in sorted(map(encode, value))]))
         self.enter()
         in_place = Lowering(None, self.careful)
         in_place.depth = self.depth
@@ -213,12 +216,11 @@ class Lowering:
         item: Any = None
         try:
             for item in value:
-                encoded.append(encode(in_place.lower(item)))  # noqa: PERF401 - names the item in errors
+                encoded.append(encode(in_place.lower(item)))
         except Unsendable as error:
-            error.steps, error.owners = [f" (element {_short(item)})"], [id(value)]
+            error.steps, error.owners = [f" (element {short(item)})"], [id(value)]
             raise
         self.depth -= 1
-        code = kinds.SET if type(value) is set else kinds.FROZENSET
         return Ext(code, encode([Raw(element) for element in sorted(encoded)]))
 
 
@@ -226,8 +228,13 @@ def _keep(_: Lowering, value: Any) -> Any:
     return value
 
 
-def _short(key: Any) -> str:
-    text = repr(key)
+def short(key: Any) -> str:
+    """Show a key or element in an error message."""
+    try:
+        text = repr(key)
+    except Exception:
+        # Only for an error message; the user's class may do what it likes.
+        text = f"a {type(key).__name__}"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

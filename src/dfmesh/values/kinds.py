@@ -88,6 +88,21 @@ class Kind:
     rebuild: Callable[[Any], Any]
     shown: Callable[[list[str]], list[str]] = as_they_are
 
+    def take_apart(self, value: Any) -> Any:
+        """Make the payload of a value.
+
+        Raises:
+            Unsendable: it cannot be made.
+        """
+        try:
+            return self.reduce(value)
+        except (Unsendable, RecursionError):
+            raise
+        except Exception as error:
+            # Properties, lazy data and functions of the user may fail in any way; the error has to say where.
+            what = f"{type(value)} cannot be taken apart"
+            raise Unsendable(f"{what}: {type(error).__name__}: {error}") from error
+
 
 BY_TYPE: dict[type, Kind] = {}
 """Exact type to its kind. Filled here, by libraries when their first value is met, and by registration."""

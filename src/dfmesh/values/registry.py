@@ -72,7 +72,7 @@ def register_type(
         raise TypeError(f"register_type({cls.__name__}): give both to_value and from_value, or none")
     name = name or _name_of(cls)
     if to_value is not None and from_value is not None:
-        known: KnownClass | None = KnownClass(name, False, _guarded(to_value), from_value)
+        known: KnownClass | None = KnownClass(name, False, to_value, from_value)
     else:
         known = _known_class(cls, name)
     if known is None:
@@ -147,17 +147,6 @@ def _known_dataclass(cls: type, name: str) -> KnownClass:
         return instance
 
     return KnownClass(name, True, take_apart, build)
-
-
-def _guarded(to_value: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def take_apart(instance: Any) -> Any:
-        try:
-            return to_value(instance)
-        except Exception as error:
-            # The user's function may fail in any way; the error has to say where in the value.
-            raise Unsendable(f"to_value of {type(instance)} failed: {type(error).__name__}: {error}") from error
-
-    return take_apart
 
 
 def _reduce(instance: Any) -> Any:

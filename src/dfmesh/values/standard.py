@@ -6,7 +6,7 @@ import os
 import pathlib
 import re
 from collections import Counter, OrderedDict, defaultdict, deque
-from datetime import date, datetime, time, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -84,7 +84,7 @@ declare(Kind(16, "fraction", _reduce_fraction, _rebuild_fraction), Fraction)
 
 def _zone_of(value: datetime | time) -> tzinfo | bool | None:
     zone = value.tzinfo
-    if zone is timezone.utc:
+    if zone is UTC:
         return True
     if zone is None or type(zone) in (timezone, ZoneInfo):
         return zone
@@ -98,7 +98,7 @@ def _reduce_datetime(value: datetime) -> list[Any]:
 
 def _rebuild_datetime(payload: Any) -> datetime:
     year, month, day, hour, minute, second, microsecond, fold, zone = payload
-    zone = timezone.utc if zone is True else zone
+    zone = UTC if zone is True else zone
     return datetime(year, month, day, hour, minute, second, microsecond, zone, fold=fold)
 
 
@@ -108,7 +108,7 @@ def _reduce_time(value: time) -> list[Any]:
 
 def _rebuild_time(payload: Any) -> time:
     hour, minute, second, microsecond, fold, zone = payload
-    return time(hour, minute, second, microsecond, timezone.utc if zone is True else zone, fold=fold)
+    return time(hour, minute, second, microsecond, UTC if zone is True else zone, fold=fold)
 
 
 def _reduce_zone(value: timezone) -> list[Any]:

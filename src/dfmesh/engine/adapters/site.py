@@ -68,6 +68,11 @@ class SiteAdapters:
         self._site: Site | None = None
         self._vault: Vault | None = None
 
+    @property
+    def site_name(self) -> str:
+        """Name of the site."""
+        return self._site_config.name
+
     def offers(self, operation: str, provider: str | None = None) -> bool:
         """Whether the site's configuration offers an operation; nothing is loaded for that.
 

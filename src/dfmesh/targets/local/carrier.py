@@ -27,20 +27,23 @@ class LocalCarrier:
         receive: Gets peer and message of each message that arrives; to be set before the first connection.
     """
 
-    def __init__(self, name: str, peers: Iterable[str], on_broken: Callable[[Link, str], None]) -> None:
+    def __init__(
+        self, name: str, peers: Iterable[str], on_broken: Callable[[Link, str, bool], None], *, share: bool = True
+    ) -> None:
         """Make a carrier without connections. Messages to the given peers wait until there is one.
 
         Args:
             name: The peer that we are.
             peers: The peers that will be connected.
-            on_broken: Gets a link and a reason when a connection breaks by itself.
+            on_broken: As for `Link`.
+            share: Whether connections carry descriptors, which shared memory needs.
         """
         self.name = name
         self.receive: Receive = _nobody
         self._loop = asyncio.get_running_loop()
         self._on_broken = on_broken
         self._codec = Codec(AnyMessage)
-        self._pool = SegmentPool(self._retire, self._trim_later) if available() else None
+        self._pool = SegmentPool(self._retire, self._trim_later) if share and available() else None
         self._trim_timer: asyncio.TimerHandle | None = None
         self._links: dict[str, Link] = {}
         for peer in peers:

@@ -67,11 +67,12 @@ class LossNoted(Control, frozen=True, tag=11):
 
 
 class LinkBroken(Control, frozen=True, tag=12):
-    """The connection to a peer broke, or the peer sent garbage."""
+    """The connection to a peer broke; the peer is to blame if it sent garbage."""
 
     peer: str
     generation: int
     reason: str
+    to_blame: bool
 
 
 class Traffic(Control, frozen=True, tag=13):

@@ -63,7 +63,7 @@ class Link:
         peer: str,
         codec: Codec,
         on_message: Callable[[str, Any], None],
-        on_broken: Callable[[Link, str], None],
+        on_broken: Callable[[Link, str, bool], None],
         *,
         pool: SegmentPool | None = None,
         on_forgotten: Callable[[Segment], None] = lambda segment: None,
@@ -74,8 +74,10 @@ class Link:
             peer: Name of the peer.
             codec: Of the messages.
             on_message: Gets the peer's name and each of its messages.
-            on_broken: Gets the link and the reason when the connection breaks other than by `detach`.
-            pool: For large buffers; without one they travel in the byte stream.
+            on_broken: Gets the link, the reason, and whether the peer is to blame, when the connection breaks other
+                than by `detach`.
+            pool: For large buffers, if the connection will carry descriptors; without one they travel in the byte
+                stream.
             on_forgotten: Gets a segment that the peer gave up.
         """
         self.peer = peer
@@ -162,7 +164,7 @@ class Link:
                 self._loop.remove_writer(connection.fileno())
             connection.close()
 
-    def _break(self, reason: str) -> None:
+    def _break(self, reason: str, to_blame: bool = False) -> None:
         if self._socket is None:
             return
         self._close()
@@ -170,7 +172,7 @@ class Link:
         self._clear_queue()
         self._leases.clear()
         if not self._detaching:
-            self._on_broken(self, reason)
+            self._on_broken(self, reason, to_blame)
 
     def _clear_queue(self) -> None:
         for chunk in self._queue:
@@ -252,7 +254,7 @@ class Link:
         return len(frame) + sum(spot.size for spot in spots)
 
     def _place(self, attachment: Attachment) -> Place | None:
-        if self._pool is None or not self._shares_descriptors or len(attachment.view) < SHARE_FROM:
+        if self._pool is None or len(attachment.view) < SHARE_FROM:
             return None
         if attachment.place is None:
             attachment.place = self._pool.place(attachment.view)
@@ -331,7 +333,7 @@ class Link:
         except (BlockingIOError, InterruptedError):
             pass
         except WireError as error:
-            self._break(f"it sent what is no message: {error}")
+            self._break(f"it sent what is no message: {error}", to_blame=True)
         except OSError as error:
             self._break(f"reading from it failed: {error}")
         return False

@@ -13,7 +13,7 @@ from dfmesh.engine import CLIENT_PREFIX
 from dfmesh.engine.messages import AnyMessage, Payload
 from dfmesh.errors import SessionClosedError, SessionError
 from dfmesh.targets.local.carrier import LocalCarrier
-from dfmesh.targets.local.control import Introduce
+from dfmesh.targets.local.control import Introduce, LinkBroken
 from dfmesh.targets.local.door import Door
 from dfmesh.targets.local.link import Link
 from dfmesh.targets.local.process import SITE_MODULE
@@ -78,9 +78,10 @@ class LocalFederationRunner:
         if self._supervisor is not None:
             raise SessionError("the federation has been started already")
         self._on_lost = on_lost
-        self._carrier = LocalCarrier(self._name, [self._homesite], self._link_broken)
+        by_port = self._transport == "tcp"
+        self._carrier = LocalCarrier(self._name, [self._homesite], self._link_broken, share=not by_port)
         self._carrier.receive = lambda peer, message: on_message(message)
-        self._door = Door(self._carrier.connect, self._call_failed) if self._transport == "tcp" else None
+        self._door = Door(self._carrier.connect, self._call_failed) if by_port else None
         self._supervisor = Supervisor(
             self._config.path,
             self._config.sites,
@@ -88,7 +89,7 @@ class LocalFederationRunner:
             self._name,
             introduce_client=self._introduced,
             on_homesite_lost=self._homesite_lost,
-            call_by_port=self._door is not None,
+            call_by_port=by_port,
             program=self._program,
         )
         atexit.register(self._at_exit)
@@ -162,7 +163,7 @@ class LocalFederationRunner:
 
     def _call_failed(self, peer: str, generation: int, reason: str) -> None:
         if self._supervisor is not None:
-            self._supervisor.suspect(peer, generation, f"the client says {reason}")
+            self._supervisor.suspect(None, LinkBroken(peer, generation, reason, to_blame=False))
 
     def _homesite_lost(self, reason: str, running: Running) -> None:
         if self._carrier is not None:
@@ -170,9 +171,9 @@ class LocalFederationRunner:
         calls = f" (while {len(running)} call{'s' * (len(running) != 1)} went on in it)" if running else ""
         self._on_lost(f"homesite {self._homesite!r} {reason}{calls}")
 
-    def _link_broken(self, link: Link, reason: str) -> None:
+    def _link_broken(self, link: Link, reason: str, to_blame: bool) -> None:
         if self._supervisor is not None:
-            self._supervisor.suspect(self._homesite, link.generation, f"the client says {reason}")
+            self._supervisor.suspect(None, LinkBroken(link.peer, link.generation, reason, to_blame))
 
     def _at_exit(self) -> None:
         if self._supervisor is not None and os.getpid() == self._owner:

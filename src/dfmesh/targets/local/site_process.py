@@ -76,7 +76,7 @@ class SiteProcess:
         """Prepare; must be called on the event loop."""
         self._site = site
         self._arguments = arguments
-        self._carrier = LocalCarrier(site, arguments.peers, self._link_broken)
+        self._carrier = LocalCarrier(site, arguments.peers, self._link_broken, share=not arguments.call_by_port)
         self._runner: Runner | None = None
         self._control = Link(SUPERVISOR, Codec(AnyControl), self._handle, self._supervisor_gone)
         self._door = Door(self._carrier.connect, self._call_failed) if arguments.call_by_port else None
@@ -88,8 +88,7 @@ class SiteProcess:
         os.close(self._arguments.calls)
         self._runner = make_runner(federation, self._site, self._arguments.homesite, self._carrier, calls)
         self._carrier.receive = self._runner.receive
-        gc.collect()
-        gc.freeze()
+        gc.freeze()  # what is loaded now stays for good: no collection has to look at it again
         self._control.attach(socket.socket(fileno=self._arguments.control))
         self._control.send(Ready(0 if self._door is None else self._door.port))
 
@@ -131,7 +130,7 @@ class SiteProcess:
             self._door.expect(peer, generation, introduction.ticket)
 
     def _call_failed(self, peer: str, generation: int, reason: str) -> None:
-        self._control.send(LinkBroken(peer, generation, reason))
+        self._control.send(LinkBroken(peer, generation, reason, to_blame=False))
 
     def _note_loss(self, loss: Lost) -> None:
         self._carrier.disconnect(loss.site)
@@ -139,14 +138,14 @@ class SiteProcess:
             self._runner.receive(SUPERVISOR, SiteLost("", loss.site, loss.reason, loss.running))
         self._control.send(LossNoted(loss.number))
 
-    def _link_broken(self, link: Link, reason: str) -> None:
+    def _link_broken(self, link: Link, reason: str, to_blame: bool) -> None:
         if link.peer.startswith(CLIENT_PREFIX):
             self._carrier.remove(link.peer)
             if self._runner is not None:
                 self._runner.client_lost(link.peer)
-        self._control.send(LinkBroken(link.peer, link.generation, reason))
+        self._control.send(LinkBroken(link.peer, link.generation, reason, to_blame))
 
-    def _supervisor_gone(self, link: Link, reason: str) -> None:
+    def _supervisor_gone(self, link: Link, reason: str, to_blame: bool) -> None:
         lifeline.die()
 
 

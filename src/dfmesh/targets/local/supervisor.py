@@ -191,7 +191,7 @@ class Supervisor:
             site.name,
             self._codec,
             lambda _, message: self._handle(site, message),
-            lambda _, reason: self.suspect(site.name, generation, reason),
+            lambda _, reason, to_blame: self.suspect(None, LinkBroken(site.name, generation, reason, to_blame)),
         )
         site.control.attach(process.control)
 
@@ -235,15 +235,28 @@ class Supervisor:
         except SessionError as error:
             self._lost(site, str(error))
 
-    def suspect(self, name: str, generation: int, reason: str) -> None:
-        """A connection of a site broke: it is dying, or it has to."""
-        if name in self._sites:
-            self._loop.call_later(_DYING_SECONDS, self._convict, self._sites[name], generation, reason)
+    def suspect(self, accuser: Site | None, broken: LinkBroken) -> None:
+        """A connection of a site broke. It is dying, or has to: messages may be lost.
 
-    def _convict(self, site: Site, generation: int, reason: str) -> None:
-        if site.process is not None and site.generation == generation and not self._closing:
-            site.verdict = f"ended by dfmesh: {reason}"
-            site.process.kill()
+        Args:
+            accuser: The site that says so; None if it is we.
+            broken: What it says.
+        """
+        accused = self._sites.get(broken.peer)
+        if accused is None:
+            return
+        life = None if accuser is None else accuser.generation
+        delay = 0.0 if broken.to_blame else _DYING_SECONDS  # who is dying shall die of its own reason
+        self._loop.call_later(delay, self._convict, accused, broken, accuser, life)
+
+    def _convict(self, accused: Site, broken: LinkBroken, accuser: Site | None, life: int | None) -> None:
+        if accused.process is None or accused.generation != broken.generation or self._closing:
+            return  # it is dead already
+        if accuser is not None and (accuser.generation != life or accuser.process is None or accuser.verdict):
+            return  # it was the accuser who died
+        witness = "the client" if accuser is None else accuser.name
+        accused.verdict = f"ended by dfmesh: {witness} says {broken.reason}"
+        accused.process.kill()
 
     # Who knows what.
 
@@ -285,7 +298,7 @@ class Supervisor:
             case LossNoted():
                 self._answered(message.number, site.name)
             case LinkBroken():
-                self.suspect(message.peer, message.generation, f"{site.name} says {message.reason}")
+                self.suspect(site, message)
             case Traffic():
                 site.answer_traffic(message.received)
             case _:

@@ -1,0 +1,130 @@
+"""The commands with their arguments. What they do stands in one module each, loaded when it is called."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_EXIT_CODES = (
+    "Exit codes: 0 done; 1 a federation file, a pipeline or its parameters have mistakes; 2 wrong usage; "
+    "3 the job failed; 4 the sites could not be started or reached; 130 interrupted."
+)
+
+app = typer.Typer(
+    help=f"A data federation mesh: compute goes to the data.\n\n{_EXIT_CODES}",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # rich would take a quarter of the time of --help
+)
+_demo = typer.Typer(help="Run an example that comes with dfmesh.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(_demo, name="demo")
+
+
+class TargetName(enum.StrEnum):
+    """Where a federation runs."""
+
+    LOCAL = "local"
+    INPROC = "inproc"
+
+
+_FederationFile = Annotated[Path, typer.Argument(metavar="FILE", help="Federation file, usually *.dfm.yaml.")]
+_PIPELINE_HELP = (
+    "Pipeline: a JSON document, or a Python file with `build(federation)` or a variable `pipeline`; "
+    "`file.py:name` picks another name."
+)
+_PipelineFile = Annotated[str, typer.Argument(metavar="PIPELINE", help=_PIPELINE_HELP)]
+_Homesite = Annotated[
+    str | None, typer.Option(help="Site to which the client talks.", show_default="app, or the first")
+]
+_Target = Annotated[
+    TargetName, typer.Option(help="local: one process per site on this machine; inproc: all sites in this process.")
+]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from dfmesh import __version__
+
+        print(f"dfmesh {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
+
+
+@app.command()
+def validate(
+    file: _FederationFile,
+    pipeline: Annotated[str | None, typer.Argument(metavar="[PIPELINE]", help=_PIPELINE_HELP)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check a federation file, and a pipeline against it; list every mistake with file, line and column."""
+    from dfmesh.cli.failures import reported
+    from dfmesh.cli.validating import validate_files
+
+    with reported(as_json=as_json):
+        validate_files(file, pipeline, as_json=as_json)
+
+
+@app.command()
+def explain(
+    file: _FederationFile,
+    pipeline: _PipelineFile,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flowchart.")] = False,
+    homesite: _Homesite = None,
+) -> None:
+    """Show at which site each operation would run, why, what else it could cost, and the bytes on every link."""
+    from dfmesh.cli.explaining import explain_pipeline
+    from dfmesh.cli.failures import reported
+
+    if as_json and as_mermaid:
+        raise typer.BadParameter("give one of --json and --mermaid")
+    with reported(as_json=as_json):
+        explain_pipeline(file, pipeline, homesite, "json" if as_json else "mermaid" if as_mermaid else "table")
+
+
+@app.command()
+def run(
+    file: _FederationFile,
+    pipeline: _PipelineFile,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Parameter; VALUE is JSON, or else text. May be given several times."),
+    ] = None,
+    params: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="JSON file with a parameter set, or a list of several.")
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the results.")] = Path("dfmesh-results"),
+    target: _Target = TargetName.LOCAL,
+    homesite: _Homesite = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line and event.")] = False,
+) -> None:
+    """Run a pipeline, show how far it is, and write each result to a file as it comes."""
+    from dfmesh.cli.failures import reported
+    from dfmesh.cli.running import RunRequest, run_pipeline
+
+    with reported(as_json=as_json):
+        run_pipeline(RunRequest(file, pipeline, tuple(param or ()), params, out, target.value, homesite, as_json))
+
+
+@_demo.command()
+def weather(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where to write maps and page.")] = Path("weather-day"),
+    target: _Target = TargetName.LOCAL,
+) -> None:
+    """Turn the reports of three national weather services, which stay where they are, into 24 maps."""
+    from dfmesh.cli.failures import reported
+    from dfmesh.cli.weather import run_weather_day
+
+    with reported():
+        run_weather_day(out, target.value)

@@ -1,0 +1,172 @@
+"""Reading what the user names on the command line: pipelines and parameters."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from dfmesh.cli.failures import CommandError, near_text
+from dfmesh.errors import DfmeshError
+
+if TYPE_CHECKING:
+    from dfmesh.api import Pipeline
+    from dfmesh.compiler import CompiledPipeline
+    from dfmesh.session import Federation
+
+_MODULE = "dfmesh_user_pipeline"
+
+
+def compile_files(file: Path, pipeline: str, homesite: str | None = None) -> tuple[Federation, CompiledPipeline]:
+    """Read a federation and a pipeline, and compile the one for the other.
+
+    Args:
+        file: The federation file.
+        pipeline: The pipeline, as `load_pipeline` takes it.
+        homesite: Where the client attaches; None for the default.
+
+    Raises:
+        ConfigError: the federation file has mistakes.
+        PipelineError: the pipeline has.
+        CommandError: there is no such file or site.
+    """
+    from dfmesh.api import did_you_mean
+    from dfmesh.session import Federation
+
+    federation = Federation.load(file)
+    if homesite is not None and homesite not in federation.sites:
+        raise CommandError(f"--homesite {homesite}: no such site; {did_you_mean(homesite, federation.sites)}")
+    return federation, federation.compile(load_pipeline(pipeline, federation), homesite=homesite)
+
+
+def load_pipeline(source: str, federation: Federation) -> Pipeline:
+    """Read a pipeline from a JSON document, or have a Python file of the user make it.
+
+    Args:
+        source: Path of the file; `file.py:name` picks a function or variable of a Python file.
+        federation: What `build(federation)` is given.
+
+    Raises:
+        PipelineError: it is not a pipeline.
+        CommandError: there is no such file or name, or the user's code raised an exception.
+    """
+    from dfmesh.api import Pipeline
+
+    path, name = _split(source)
+    if not path.is_file():
+        raise CommandError(f"there is no file {path}; PIPELINE is a JSON document or a Python file")
+    if path.suffix != ".py":
+        return Pipeline.load(path)
+    module = _load(path)
+    found = _pick(module, path, name)
+    pipeline = found if isinstance(found, Pipeline) else _call(found, federation, path)
+    if not isinstance(pipeline, Pipeline):
+        raise CommandError(
+            f"{path}: what {name or 'build(federation)'} gives is a {type(pipeline).__name__}, no Pipeline"
+        )
+    return pipeline
+
+
+def _split(source: str) -> tuple[Path, str | None]:
+    before, colon, name = source.rpartition(":")
+    if colon and before.endswith(".py"):
+        return Path(before), name
+    return Path(source), None
+
+
+def _load(path: Path) -> ModuleType:
+    """Run the user's file as a module, with its directory first on the module path, as Python does for scripts."""
+    spec = importlib.util.spec_from_file_location(_MODULE, path.resolve())
+    if spec is None or spec.loader is None:
+        raise CommandError(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.resolve().parent))
+    sys.modules[_MODULE] = module
+    try:
+        spec.loader.exec_module(module)
+    except DfmeshError:
+        raise
+    except Exception as error:
+        raise _script_error(error, path) from error
+    return module
+
+
+def _pick(module: ModuleType, path: Path, name: str | None) -> Any:
+    for candidate in (name,) if name else ("build", "pipeline"):
+        if hasattr(module, candidate):
+            return getattr(module, candidate)
+    if name:
+        raise CommandError(f"{path} has no {name!r}")
+    raise CommandError(
+        f"{path} has neither a function `build(federation)` nor a variable `pipeline`; `{path}:name` picks another name"
+    )
+
+
+def _call(build: Any, federation: Federation, path: Path) -> Any:
+    if not callable(build):
+        return build
+    try:
+        return build(federation)
+    except DfmeshError:
+        raise
+    except Exception as error:
+        raise _script_error(error, path) from error
+
+
+def _script_error(error: Exception, path: Path) -> CommandError:
+    """Say what the user's code raised, and by which of the user's own lines; dfmesh's are left out."""
+    own = str(Path(__file__).resolve().parents[1])
+    frames = [
+        f"  {near_text(frame.filename)}:{frame.lineno}: {frame.line or ''}"
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith((own, "<frozen"))
+    ]
+    said = "".join(traceback.format_exception_only(error)).strip()
+    return CommandError("\n".join([f"{path} raised an exception", *frames, f"  {said}"]))
+
+
+def load_parameter_sets(file: Path | None, given: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Read parameter sets from a file, and add those from the command line to each.
+
+    Args:
+        file: JSON file with a parameter set or a list of them; None for a single, empty one.
+        given: `name=value`, where the value is JSON or, if it is not, text.
+
+    Raises:
+        CommandError: the file or one of the parameters cannot be read.
+    """
+    sets = [{}] if file is None else _read_sets(file)
+    more = dict(map(_parameter, given))
+    return [{**entry, **more} for entry in sets]
+
+
+def _read_sets(file: Path) -> list[dict[str, Any]]:
+    from dfmesh import values
+
+    try:
+        document = values.from_json(json.loads(file.read_text("utf-8")))
+    except (OSError, ValueError, DfmeshError) as error:
+        raise CommandError(f"cannot read parameters from {file}: {error}") from error
+    sets = document if isinstance(document, list) else [document]
+    for entry in sets:
+        if not isinstance(entry, dict):
+            raise CommandError(f'{file}: a parameter set is an object, such as {{"day": 1}}, not {entry!r}')
+    return sets
+
+
+def _parameter(text: str) -> tuple[str, Any]:
+    from dfmesh import values
+
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise CommandError(f"--param {text}: write it as name=value")
+    try:
+        return name, values.from_json(json.loads(value))
+    except ValueError:
+        return name, value
+    except DfmeshError as error:
+        raise CommandError(f"--param {text}: {error}") from error

@@ -1,0 +1,172 @@
+"""Writing results to files: each in the format that people expect for its type, and an index of all."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dfmesh import values
+
+if TYPE_CHECKING:
+    from dfmesh.session import ResultItem
+
+INDEX = "index.json"
+
+_SIGNATURES = (
+    (b"\x89PNG\r\n\x1a\n", "png"),
+    (b"\xff\xd8\xff", "jpg"),
+    (b"GIF8", "gif"),
+    (b"%PDF-", "pdf"),
+    (b"PAR1", "parquet"),
+    (b"ARROW1", "arrow"),
+    (b"\x89HDF\r\n\x1a\n", "h5"),
+    (b"CDF\x01", "nc"),
+    (b"CDF\x02", "nc"),
+    (b"CDF\x05", "nc"),
+    (b"GRIB", "grib"),
+    (b"II*\x00", "tif"),
+    (b"MM\x00*", "tif"),
+    (b"\x1f\x8b", "gz"),
+    (b"PK\x03\x04", "zip"),
+)
+
+
+class ResultFiles:
+    """The directory into which the results of one job go: `place/frame.ext`.
+
+    Attributes:
+        directory: The directory.
+        entries: What has been written, as it stands in the index.
+    """
+
+    def __init__(self, directory: Path, several: frozenset[str] = frozenset()) -> None:
+        """Use a directory; it is made with the first file.
+
+        Args:
+            directory: The directory.
+            several: Places to which more than one Yield sends, so that the frame alone does not tell results apart.
+        """
+        self.directory = directory
+        self.entries: list[dict[str, Any]] = []
+        self._several = several
+        self._folders: dict[str, str] = {}
+
+    def write(self, item: ResultItem) -> dict[str, Any]:
+        """Write one result.
+
+        Returns:
+            Its entry in the index: place, frame, site, node, file (relative to the directory), type, bytes.
+        """
+        suffix = f"-{_safe(item.node)}" if item.place in self._several else ""
+        stem = "-".join(f"{part:04d}" for part in item.frame) + suffix
+        folder = self.directory / self._folder(item.place)
+        folder.mkdir(parents=True, exist_ok=True)
+        path = write_value(item.value, folder / stem)
+        entry = {
+            "place": item.place,
+            "frame": list(item.frame),
+            "site": item.site,
+            "node": item.node,
+            "file": path.relative_to(self.directory).as_posix(),
+            "type": type(item.value).__name__,
+            "bytes": path.stat().st_size,
+        }
+        self.entries.append(entry)
+        return entry
+
+    def _folder(self, place: str) -> str:
+        """Give the folder of a place: its name, made safe; two places never share one."""
+        if place not in self._folders:
+            name = wanted = _safe(place)
+            taken = {folder.lower() for folder in self._folders.values()} | {INDEX}
+            while name.lower() in taken:
+                name = f"{wanted}-{len(taken)}"
+                taken.add(name.lower())
+            self._folders[place] = name
+        return self._folders[place]
+
+    def write_index(self, more: dict[str, Any]) -> Path:
+        """Write the index, all at once, so that nobody reads half of it.
+
+        Args:
+            more: What to say of the job, besides the results.
+        """
+        self.directory.mkdir(parents=True, exist_ok=True)
+        path = self.directory / INDEX
+        results = sorted(self.entries, key=lambda entry: (entry["place"], entry["frame"], entry["node"]))
+        draft = path.with_suffix(".json.part")
+        draft.write_text(json.dumps({**more, "results": results}, indent=2) + "\n", "utf-8")
+        os.replace(draft, path)
+        return path
+
+
+def _safe(name: str) -> str:
+    """Make any text a file name of one level that no shell or system takes amiss."""
+    return re.sub(r"[^\w.-]+", "_", name).strip("._-") or "_"
+
+
+def write_value(value: Any, stem: Path) -> Path:
+    """Write a value in the format for its type.
+
+    Args:
+        value: Bytes (the extension is found from their beginning), text, an Arrow table (Parquet), a numpy array, or
+            anything else that dfmesh can send, as JSON.
+        stem: Path without extension.
+
+    Returns:
+        The path with extension.
+    """
+    if isinstance(value, bytes | bytearray | memoryview):
+        return _write(stem, sniff(bytes(value[:16])), bytes(value))
+    if isinstance(value, str):
+        return _write(stem, "txt", value.encode("utf-8"))
+    pyarrow, numpy = sys.modules.get("pyarrow"), sys.modules.get("numpy")  # not loaded: no value can be theirs
+    if pyarrow is not None and isinstance(value, pyarrow.Table | pyarrow.RecordBatch):
+        return _write_table(value, stem)
+    if numpy is not None and isinstance(value, numpy.ndarray) and not value.dtype.hasobject:
+        path = _with_extension(stem, "npy")
+        with path.open("wb") as file:
+            numpy.save(file, value, allow_pickle=False)
+        return path
+    text = json.dumps(values.to_json(value), indent=2, ensure_ascii=False)
+    return _write(stem, "json", f"{text}\n".encode())
+
+
+def _write_table(value: Any, stem: Path) -> Path:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.Table.from_batches([value]) if isinstance(value, pa.RecordBatch) else value
+    try:
+        path = _with_extension(stem, "parquet")
+        pq.write_table(table, path)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):  # Parquet has no unions and the like; Arrow's own format has
+        path.unlink(missing_ok=True)
+        path = _with_extension(stem, "arrow")
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+    return path
+
+
+def _write(stem: Path, extension: str, data: bytes) -> Path:
+    path = _with_extension(stem, extension)
+    path.write_bytes(data)
+    return path
+
+
+def _with_extension(stem: Path, extension: str) -> Path:
+    return stem.parent / f"{stem.name}.{extension}"
+
+
+def sniff(beginning: bytes) -> str:
+    """Find the usual extension for data that begin like this; `bin` if they are of no known kind."""
+    for signature, extension in _SIGNATURES:
+        if beginning.startswith(signature):
+            return extension
+    if beginning[:4] == b"RIFF" and beginning[8:12] == b"WEBP":
+        return "webp"
+    return "bin"

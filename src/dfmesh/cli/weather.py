@@ -1,0 +1,126 @@
+"""`dfmesh demo weather`: the weather day with live progress."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from dfmesh.cli.clock import seconds_since_start
+from dfmesh.cli.failures import CommandError
+from dfmesh.cli.progress import JobView, LiveProgress
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_MODULE = "weather_day"
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def run_weather_day(out: Path, target: str) -> None:
+    """Run the weather day, and say what came out.
+
+    Args:
+        out: Where to write maps and page.
+        target: Where the federation runs.
+
+    Raises:
+        CommandError: the example or Pillow is not installed.
+        JobError: an operation failed.
+    """
+    if importlib.util.find_spec("PIL") is None:
+        raise CommandError("the weather day draws its maps with Pillow: pip install 'dfmesh[weather]'")
+    example = load_example(find_example())
+    watcher = _Watcher()
+    with LiveProgress(watcher.view) as watcher.progress:
+        report = example.run_day(out, target=target, on_progress=watcher.take)
+        watcher.finish(report)
+    _print_report(report, watcher)
+
+
+def find_example() -> Path:
+    """Find `weather_day.py`: inside the installed package, or beside the source tree that is being worked on.
+
+    Raises:
+        CommandError: it is in neither.
+    """
+    places = (_PACKAGE / "examples", _PACKAGE.parents[1] / "examples")
+    for place in places:
+        path = place / "weather_day" / "weather_day.py"
+        if path.is_file():
+            return path
+    looked = " and ".join(map(str, places))
+    raise CommandError(f"the weather day is not installed (looked in {looked}); install dfmesh from a wheel or a clone")
+
+
+def load_example(path: Path) -> ModuleType:
+    """Load the example's module from its file."""
+    spec = importlib.util.spec_from_file_location(_MODULE, path)
+    if spec is None or spec.loader is None:
+        raise CommandError(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[_MODULE] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+class _Watcher:
+    """Follows a run of the weather day.
+
+    Attributes:
+        view: What is known of its job.
+        progress: What shows it.
+        first_map_seconds: From the start of the command to the first map; None until then.
+    """
+
+    def __init__(self) -> None:
+        self.view = JobView("weather day")
+        self.progress = LiveProgress(self.view)
+        self.first_map_seconds: float | None = None
+        self._job: Any = None
+
+    def take(self, report: Any) -> None:
+        """Take in what `run_day` tells: after the submission, at each result, at the end."""
+        if self._job is None:
+            self._job = report.job
+            self.progress.watch(report.job)
+        elif report.seconds is None:
+            self.view.result_came()
+        if report.maps and self.first_map_seconds is None:
+            self.first_map_seconds = seconds_since_start()
+
+    def finish(self, report: Any) -> None:
+        """Take in the end."""
+        self.view.ended(report.job.status.value)
+        self.view.sites = report.job.progress().sites
+
+
+def _print_report(report: Any, watcher: _Watcher) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False)
+    console.print(site_table(*report.table()))
+    paths = list(report.maps.values())
+    console.print(f"{len(paths)} maps: {paths[0]} to {paths[-1].name}", soft_wrap=True)
+    console.print(f"page: {report.page}", soft_wrap=True)
+    console.print(
+        f"first map {watcher.first_map_seconds:.2f} s after the command began, "
+        f"job {report.job_seconds:.2f} s from submission to end",
+        soft_wrap=True,
+    )
+    console.print(report.sentence, style="bold", soft_wrap=True)
+
+
+def site_table(titles: list[str], *rows: list[str]) -> Table:
+    """Make the table of sites: reports read and kept, what was dropped and why, bytes sent."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in titles:
+        table.add_column(title, justify="left" if title == "site" or "dropped" in title else "right")
+    for row in rows:
+        table.add_row(*row)
+    return table

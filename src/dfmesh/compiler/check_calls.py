@@ -1,0 +1,244 @@
+"""What can be wrong with the call of an operation: its name, its sites, its arguments, its options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from dfmesh import values
+from dfmesh.api import (
+    NO_DEFAULT,
+    Advise,
+    BestOf,
+    Comparison,
+    Logic,
+    NodeRef,
+    Operation,
+    Parameter,
+    PlaceParam,
+    Reduce,
+    Statement,
+    did_you_mean,
+    find_references,
+)
+from dfmesh.compiler.candidates import allowed_sites, candidates, exposed, operation_name
+from dfmesh.compiler.schema import schema_mismatch
+from dfmesh.config import FederationConfig
+from dfmesh.errors import ValueEncodingError
+
+
+class Report(Protocol):
+    """Notes a fault of a statement."""
+
+    def __call__(self, statement: Statement | None, message: str, hint: str = "") -> None:
+        """Note it."""
+
+
+class CallChecker:
+    """Checks calls against what a federation offers."""
+
+    def __init__(self, federation: FederationConfig, report: Report) -> None:
+        self.federation = federation
+        self.fault = report
+
+    def check(self, statement: Operation | Reduce) -> None:
+        """Check everything that does not depend on other statements."""
+        name = operation_name(statement.operation, self.federation)
+        if name not in self.federation.operations:
+            hint = did_you_mean(name, list(self.federation.operations))
+            self.fault(statement, f"the federation has no operation {name!r}", hint)
+            return
+        self._check_options(statement, name)
+        if not self._check_sites(statement, name):
+            return
+        named = self._check_arguments(statement, name)
+        if named and not candidates(statement, self.federation):
+            extra = sorted(self._extra_arguments(statement, name))
+            what = f"no site takes all of {', '.join(extra)} for {name}"
+            self.fault(statement, what, "; ".join(self._who_takes(statement, name)))
+
+    def _check_options(self, statement: Operation | Reduce, name: str) -> None:
+        retries: Any = statement.retries
+        timeout: Any = statement.timeout
+        if not _is_int(retries) or retries < 0:
+            self.fault(statement, f"{name}: retries={retries!r}", "give a whole number, 0 or more")
+        if timeout is not None and not (_is_number(timeout) and timeout > 0):
+            self.fault(statement, f"{name}: timeout={timeout!r}", "give seconds above 0, or None")
+
+    # Sites
+
+    def _check_sites(self, statement: Operation | Reduce, name: str) -> bool:
+        """Check where the call may run; False if nothing more can be said about it."""
+        if isinstance(statement.site, Advise):
+            self.fault(statement, f"{name}: site=Advise() is for session.discover(...)", "name a site, or use BestOf()")
+            return False
+        if not self.check_site_option(statement, statement.site, name):
+            return False
+        provider: Any = statement.provider
+        if not isinstance(provider, str | None):
+            self.fault(statement, f"{name}: provider={provider!r}", "give the name of a provider")
+            return False
+        allowed = allowed_sites(statement)
+        offering = self.federation.offers(name, statement.provider)
+        if any(allowed is None or site in allowed for site in offering):
+            return True
+        where = f"provider {statement.provider!r} of " if statement.provider else ""
+        which = "any site" if allowed is None else " or ".join(map(repr, allowed))
+        hint = f"it is offered by {', '.join(offering)}" if offering else self._other_interfaces(name)
+        self.fault(statement, f"{name} is not offered by {where}{which}", hint)
+        return False
+
+    def check_site_option(self, statement: Statement, site: Any, name: str) -> bool:
+        """Check that `site=` names sites of the federation."""
+        if isinstance(site, list | tuple):
+            self.fault(statement, f"{name}: site={site!r}", f"to let it choose write site=BestOf({list(site)!r})")
+            return False
+        if not isinstance(site, str | BestOf):
+            self.fault(statement, f"{name}: site={site!r}", "give a site's name, or BestOf([...])")
+            return False
+        sites: Any = site.sites if isinstance(site, BestOf) else [site]
+        if sites is None:
+            return True
+        if isinstance(sites, str) or not all(isinstance(one, str) for one in sites):
+            self.fault(statement, f"{name}: site={site!r}", f"give a list of names: BestOf([{sites!r}])")
+            return False
+        unknown = [one for one in sites if one not in self.federation.sites]
+        for one in unknown:
+            hint = did_you_mean(one, list(self.federation.sites))
+            self.fault(statement, f"the federation has no site {one!r}", hint)
+        if not sites:
+            self.fault(statement, f"{name}: BestOf([]) leaves no site", "name sites, or write BestOf() for any")
+        return bool(sites) and not unknown
+
+    def _other_interfaces(self, name: str) -> str:
+        found = [
+            f"{site.name} (provider={provider.name!r})" if provider else f"{site.name} (without a provider)"
+            for site in self.federation.sites.values()
+            for provider in [None, *site.providers.values()]
+            if name in (provider or site).interface
+        ]
+        return f"it is offered by {', '.join(found)}" if found else "no site offers it"
+
+    # Arguments
+
+    def _check_arguments(self, statement: Operation | Reduce, name: str) -> bool:
+        """Check names and types of the arguments; False if a name is unknown."""
+        parameters = {parameter.name: parameter for parameter in self.federation.operations[name].parameters}
+        given = set(statement.arguments)
+        if isinstance(statement, Reduce):
+            folded = list(parameters)[:2]
+            if len(folded) < 2:
+                self.fault(statement, f"{name} has fewer than two parameters and cannot reduce")
+                return False
+            for twice in [parameter for parameter in folded if parameter in given]:
+                hint = f"its first two parameters, {' and '.join(folded)}, are the values that are folded"
+                self.fault(statement, f"{name} is given {twice!r} twice", hint)
+            given |= set(folded)
+        known = {extra for site in self._offering(statement, name) for extra in self._exposed(statement, site)}
+        unknown = sorted(given - parameters.keys() - known)
+        for extra in unknown:
+            self.fault(
+                statement, f"{name} has no parameter {extra!r}", _parameters_hint(extra, [*parameters, *sorted(known)])
+            )
+        for parameter in parameters.values():
+            if parameter.required and parameter.name not in given:
+                hint = _description(parameter) or f"give {parameter.name}=..."
+                self.fault(statement, f"{name} needs the parameter {parameter.name!r}", hint)
+        self._check_types(statement, name, parameters)
+        return not unknown
+
+    def _check_types(self, statement: Operation | Reduce, name: str, parameters: dict[str, Parameter]) -> None:
+        for key, value in statement.arguments.items():
+            parameter = parameters.get(key)
+            if parameter is None:
+                continue
+            if isinstance(value, PlaceParam) and value.default is not NO_DEFAULT and not value.select:
+                mismatch = schema_mismatch(value.default, parameter.schema)
+                if mismatch:
+                    what = f"{name}: the default of parameter {value.place!r}, taken for {key!r}, {mismatch}"
+                    self.fault(statement, what, _description(parameter))
+            elif next(find_references(value), None) is None and not isinstance(value, Advise):
+                mismatch = schema_mismatch(value, parameter.schema)
+                if mismatch:
+                    self.fault(statement, f"{name}: {key} {mismatch}", _description(parameter))
+
+    def _offering(self, statement: Operation | Reduce, name: str) -> list[str]:
+        allowed = allowed_sites(statement)
+        offering = self.federation.offers(name, statement.provider)
+        return [site for site in offering if allowed is None or site in allowed]
+
+    def _exposed(self, statement: Operation | Reduce, site: str) -> set[str]:
+        return exposed(statement, self.federation, site)
+
+    def _extra_arguments(self, statement: Operation | Reduce, name: str) -> set[str]:
+        return set(statement.arguments) - {parameter.name for parameter in self.federation.operations[name].parameters}
+
+    def _who_takes(self, statement: Operation | Reduce, name: str) -> Iterator[str]:
+        extra = self._extra_arguments(statement, name)
+        for site in self._offering(statement, name):
+            taken = sorted(extra & self._exposed(statement, site))
+            if taken:
+                yield f"{site} takes {', '.join(taken)}"
+
+
+class ValueChecker:
+    """Checks the constants that a user gave."""
+
+    def __init__(self, report: Report) -> None:
+        self.fault = report
+
+    def check(self, statement: Statement, value: Any) -> None:
+        """Check that every constant inside a value can be sent."""
+        if isinstance(value, NodeRef):
+            return
+        if isinstance(value, PlaceParam):
+            self._check_default(statement, value)
+        elif isinstance(value, Comparison | Logic):
+            operands = value.operands if isinstance(value, Logic) else (value.left, value.right)
+            for operand in operands:
+                self.check(statement, operand)
+        elif isinstance(value, Advise):
+            self.fault(statement, f"{statement.label}: Advise() is for session.discover(...)", "give a value")
+        elif next(find_references(value), None) is None:
+            self._check_sendable(statement, value)
+        else:
+            parts: Sequence[Any] = [*value.keys(), *value.values()] if isinstance(value, dict) else value
+            for part in parts:
+                self.check(statement, part)
+
+    def _check_sendable(self, statement: Statement, value: Any) -> None:
+        try:
+            values.normalise(value)
+        except ValueEncodingError as error:
+            self.fault(statement, f"{statement.label} is given a value that cannot be sent to a site: {error}")
+
+    def _check_default(self, statement: Statement, parameter: PlaceParam) -> None:
+        if not isinstance(parameter.place, str) or not parameter.place:
+            self.fault(statement, f"{parameter.place!r} cannot be the name of a parameter", "give a text")
+        if parameter.default is NO_DEFAULT:
+            return
+        if next(find_references(parameter.default), None) is not None:
+            what = f"the default of parameter {parameter.place!r} depends on the pipeline itself"
+            self.fault(statement, what, "give a constant, or use Choose")
+            return
+        try:
+            values.normalise(parameter.default)
+        except ValueEncodingError as error:
+            self.fault(statement, f"the default of parameter {parameter.place!r} cannot be sent to a site: {error}")
+
+
+def _parameters_hint(name: str, known: list[str]) -> str:
+    hint = did_you_mean(name, known)
+    return hint if known else "it has no parameters"
+
+
+def _description(parameter: Parameter) -> str:
+    return " ".join(parameter.description.split())
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

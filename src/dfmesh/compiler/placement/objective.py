@@ -1,0 +1,21 @@
+"""What a placement is to be good at."""
+
+from __future__ import annotations
+
+import enum
+
+
+class Objective(enum.Enum):
+    """What comes first when two placements are compared, and what decides between equals.
+
+    TIME: seconds, then bytes moved, then nodes away from the homesite, then the declared order of the sites.
+    BYTES: bytes moved, then seconds, then nodes away from the homesite, then the declared order.
+    MONEY: money, then seconds, then nodes away from the homesite, then the declared order.
+    """
+
+    TIME = "time"
+    BYTES = "bytes"
+    MONEY = "money"
+
+
+__all__ = ["Objective"]

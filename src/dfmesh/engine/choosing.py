@@ -1,0 +1,70 @@
+"""Choose: one of two values, by a condition; the other may have failed or been skipped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dfmesh.engine.tokens import ABNORMAL, SKIPPED, Token
+from dfmesh.errors import DfmeshError
+from dfmesh.netir import Evaluator, Frame, Role
+
+if TYPE_CHECKING:
+    from dfmesh.engine.net_runner import NetRunner
+    from dfmesh.engine.wiring import WiredTransition
+
+
+class AbnormalInput(Exception):  # noqa: N818 - it carries a token, it is no error
+    """Something was read that failed or was skipped.
+
+    Attributes:
+        token: What was read.
+    """
+
+    def __init__(self, token: Token) -> None:
+        self.token = token
+
+
+class _Reader(list[Any]):
+    """Inputs of which only those that are read matter."""
+
+    def __getitem__(self, index: Any) -> Any:
+        token = super().__getitem__(index)
+        if isinstance(token, ABNORMAL):
+            raise AbnormalInput(token)
+        return token
+
+
+def read(evaluate: Evaluator, values: list[Any]) -> Any:
+    """Evaluate an expression of which some inputs may be abnormal.
+
+    Raises:
+        AbnormalInput: it reads one that is.
+    """
+    return evaluate(_Reader(values))
+
+
+def guarding(transition: WiredTransition, values: list[Any]) -> Token:
+    """Give the failure or skip that a guard or trigger imposes; None if there is none."""
+    for role, token in zip(transition.roles, values, strict=True):
+        if role is Role.VALUE or not isinstance(token, ABNORMAL):
+            continue
+        if role is Role.GUARD or token is not SKIPPED:
+            return token
+    return None
+
+
+def choose(runner: NetRunner, transition: WiredTransition, frame: Frame, values: list[Any]) -> Token:
+    """Give what a Choose makes of its inputs."""
+    imposed = guarding(transition, values)
+    if imposed is not None:
+        return imposed
+    try:
+        truth = bool(read(transition.evaluate, values))
+        return read(transition.then if truth else transition.otherwise, values)
+    except AbnormalInput as found:
+        if found.token is not SKIPPED:
+            return found.token
+        error: Exception = DfmeshError("the value chosen belongs to a branch that did not run")
+    except Exception as raised:
+        error = raised
+    return runner.failed(transition, frame, error)
