@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         ConfigError,
         DfmeshError,
         Fault,
+        IterationError,
         JobCancelledError,
         JobError,
         OperationFailure,
@@ -69,7 +70,7 @@ _HOME = {
     ),
     "dfmesh.config": "FederationConfig",
     "dfmesh.errors": (
-        "ConfigError DfmeshError Fault JobCancelledError JobError OperationFailure PipelineError SessionError "
+        "ConfigError DfmeshError Fault IterationError JobCancelledError JobError OperationFailure PipelineError SessionError "
         "SourceLocation ValueDecodingError ValueEncodingError"
     ),
     "dfmesh.session": "Federation Job JobStatus ResultItem Results Session simulate",
@@ -93,6 +94,7 @@ __all__ = [
     "GreaterThan",
     "GreaterThanOrEqual",
     "If",
+    "IterationError",
     "Job",
     "JobCancelledError",
     "JobError",

@@ -134,6 +134,29 @@ class OperationFailure(DfmeshError):
         return f"{self.kind}: {self.message}"
 
 
+@dataclass(frozen=True, slots=True)
+class IterationError:
+    """Stands in the list that a loop with `on_error="collect"` gathers, where an iteration failed.
+
+    Attributes:
+        site: Site at which it happened.
+        operation: Name of the operation.
+        node: Id of the statement.
+        frame: Frame in which it happened.
+        location: The user's `file:line`.
+        kind: Name of the exception's class.
+        message: What the exception said.
+    """
+
+    site: str
+    operation: str
+    node: str
+    frame: tuple[int, ...]
+    location: str
+    kind: str
+    message: str
+
+
 class JobError(DfmeshError):
     """A job failed. `errors` lists the origins, not their consequences.
 

@@ -110,7 +110,9 @@ class ForEach(Expression, Block):
         Args:
             seq: The sequence, or a generator's stream, taken element by element.
             window: How many elements run at a time, at least 1.
-            on_error: `fail` the job.
+            on_error: What an error in an iteration does: `fail` the job; `skip` leaves the iteration out of what is
+                collected and reduced; `collect` puts an `IterationError` in its place. With the latter two the job
+                does not fail.
             node_id: A name for the statement.
             after: Statements that must have ended before.
         """
@@ -188,6 +190,10 @@ class ForEach(Expression, Block):
     def values(self) -> Iterator[Any]:
         """Iterate over the sequence."""
         yield self.seq
+
+    def belong_to(self, block: Block) -> None:
+        """Note the block that the loop stands in, where `collect` and `reduce` put their statements."""
+        self._block = block
 
     def place_behind(self, statement: Statement) -> None:
         """Put a statement into the block around the loop: at its end, or next to the loop while it is open."""

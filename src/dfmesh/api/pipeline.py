@@ -6,13 +6,16 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from dfmesh.api.blocks import Block, If
 from dfmesh.api.building import OPEN_BLOCKS, NodeId, user_location
 from dfmesh.api.references import NO_DEFAULT, PlaceParam
 from dfmesh.api.statements import Statement
 from dfmesh.errors import Fault, PipelineError, SourceLocation
+
+if TYPE_CHECKING:
+    from dfmesh.api.subpipeline import SubPipelineValues
 
 
 class Pipeline(Block):
@@ -57,6 +60,21 @@ class Pipeline(Block):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         super().__exit__(kind, error, traceback)
+
+    def __call__(self, **arguments: Any) -> SubPipelineValues:
+        """Use this pipeline as a statement of the one that is being written.
+
+        Its statements are copied there; its yields become values: `hour(day=d)["map"]`.
+
+        Args:
+            arguments: Its parameters: references, parameters or constants.
+
+        Raises:
+            PipelineError: no pipeline is being written, or the arguments do not fit.
+        """
+        from dfmesh.api.subpipeline import inline
+
+        return inline(self, arguments)
 
     def next_node_id(self) -> int:
         """Take the next free number for a statement."""

@@ -44,8 +44,9 @@ from dfmesh.netir import (
     Expression,
     Input,
     ListOf,
-    LookUp,
     Loop,
+    LookUp,
+    OnError,
     Port,
     Role,
     SendYield,
@@ -199,7 +200,7 @@ class _Lowering:
     def collect(self, statement: Collect, scope: int, guard: _Guard) -> None:
         body = self.bodies[statement.loop]
         inputs = self.gathered(statement, statement.value, body)
-        self.node(statement, CollectAction(body), inputs, scope, guard, always_guarded=True)
+        self.node(statement, CollectAction(body, self.on_error(statement)), inputs, scope, guard, always_guarded=True)
 
     def reduce(self, statement: Reduce, scope: int, guard: _Guard) -> None:
         body = self.bodies[statement.loop]
@@ -217,9 +218,14 @@ class _Lowering:
             initial,
             statement.retries,
             statement.timeout,
+            self.on_error(statement),
         )
         node = self.node(statement, action, inputs, scope, guard, always_guarded=True)
         node.candidates = candidates(statement, self.federation)
+
+    def on_error(self, statement: Collect | Reduce) -> OnError:
+        loop = self.statements[statement.loop]
+        return OnError(loop.on_error) if isinstance(loop, ForEach) else OnError.FAIL
 
     def gathered(self, statement: Collect | Reduce, value: Any, body: int) -> _Inputs:
         """Give inputs whose first edge carries the gathered value, from a node of the loop's own scope."""

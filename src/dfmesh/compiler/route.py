@@ -199,9 +199,10 @@ def _with_selectors(action: Action, selectors: dict[int, Selector]) -> Action:
             return Store(lookup, rewrite(expression))
         case Choose(condition, then, otherwise):
             return Choose(rewrite(condition), rewrite(then), rewrite(otherwise))
-        case Reduce(body, operation, provider, left, right, arguments, initial, retries, timeout):
+        case Reduce(body, operation, provider, left, right, arguments, initial, retries, timeout, on_error):
             start = None if initial is None else rewrite(initial)
-            return Reduce(body, operation, provider, left, right, _each(arguments, rewrite), start, retries, timeout)
+            given = _each(arguments, rewrite)
+            return Reduce(body, operation, provider, left, right, given, start, retries, timeout, on_error)
         case Collect():
             return action
 

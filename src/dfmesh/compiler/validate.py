@@ -245,8 +245,8 @@ class _Validator:
         window: Any = statement.window
         if window is not None and (isinstance(window, bool) or not isinstance(window, int) or window < 1):
             self.fault(statement, f"ForEach: window={window!r}", "give a whole number of at least 1, or None")
-        if statement.on_error not in ("fail", "skip"):
-            self.fault(statement, f"ForEach: on_error={statement.on_error!r}", "give 'fail' or 'skip'")
+        if statement.on_error not in ("fail", "skip", "collect"):
+            self.fault(statement, f"ForEach: on_error={statement.on_error!r}", "give 'fail', 'skip' or 'collect'")
         sequence = statement.seq
         if not isinstance(sequence, NodeRef | PlaceParam) and not _iterable(sequence):
             self.fault(statement, f"ForEach cannot go over {sequence!r:.80}", "give a list, or a reference to one")

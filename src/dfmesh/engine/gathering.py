@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dfmesh.engine.messages import Failure
 from dfmesh.engine.tokens import ABNORMAL, MISSING, Failed, Token
 from dfmesh.errors import DfmeshError
-from dfmesh.netir import Frame, Reduce
+from dfmesh.netir import Collect, Frame, OnError, Reduce
 
 if TYPE_CHECKING:
     from dfmesh.engine.net_runner import NetRunner
@@ -102,8 +102,9 @@ class Gatherings:
         else:
             self._conclude(transition, frame, gathering)
 
-    def _tolerant(self, transition: WiredTransition) -> bool:
-        return transition.body is not None and self._runner.wired.scopes[transition.body].tolerant
+    def _on_error(self, transition: WiredTransition) -> OnError:
+        action = transition.ir.action
+        return action.on_error if isinstance(action, Collect | Reduce) else OnError.FAIL
 
     # Collect
 
@@ -119,10 +120,13 @@ class Gatherings:
         if gathering.failure is not None:
             return Failed(gathering.failure)
         tokens = [gathering.tokens[index] for index in range(gathering.came)]
-        if not self._tolerant(transition):
+        on_error = self._on_error(transition)
+        if on_error is OnError.FAIL:
             failed = next((token for token in tokens if isinstance(token, Failed)), None)
             if failed is not None:
                 return failed
+        if on_error is OnError.COLLECT:
+            tokens = [token.failure.to_item() if isinstance(token, Failed) else token for token in tokens]
         return [token for token in tokens if not isinstance(token, ABNORMAL)]
 
     # Reduce
@@ -133,7 +137,7 @@ class Gatherings:
             return
         while gathering.next in gathering.tokens:
             token = gathering.tokens.pop(gathering.next)
-            if isinstance(token, Failed) and gathering.outcome is None and not self._tolerant(transition):
+            if isinstance(token, Failed) and gathering.outcome is None and self._on_error(transition) is not OnError.SKIP:
                 gathering.outcome = token
             if gathering.outcome is None and not isinstance(token, ABNORMAL):
                 if gathering.value is MISSING:

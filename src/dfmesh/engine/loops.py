@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dfmesh.engine import events
@@ -191,11 +191,25 @@ class Loops:
 def elements_of(sequence: Any) -> Iterator[Any]:
     """Iterate over what a loop takes as a sequence.
 
+    A dictionary gives pairs of key and value, an Arrow table dictionaries, an Arrow array Python values, a NumPy array
+    what stands along its first axis. Everything else gives what Python's iteration does.
+
     Raises:
-        DfmeshError: it is not one. Text and bytes are not, though Python could iterate them.
+        DfmeshError: it is not a sequence. Text and bytes are not, though Python could iterate them.
     """
+    kind = type(sequence).__name__
+    if isinstance(sequence, Mapping):
+        return iter(sequence.items())
     if isinstance(sequence, str | bytes | bytearray) or not hasattr(sequence, "__iter__"):
-        raise DfmeshError(
-            f"ForEach goes over lists, arrays and the like, not over a value of type {type(sequence).__name__}"
-        )
+        raise DfmeshError(f"ForEach goes over lists, arrays and the like, not over a value of type {kind}")
+    if type(sequence).__module__.partition(".")[0] == "pyarrow":
+        return _arrow_elements(sequence)
     return iter(sequence)
+
+
+def _arrow_elements(sequence: Any) -> Iterator[Any]:
+    if hasattr(sequence, "to_batches"):
+        return (row for batch in sequence.to_batches() for row in batch.to_pylist())
+    if hasattr(sequence, "to_pylist") and hasattr(sequence, "schema"):
+        return iter(sequence.to_pylist())
+    return (item.as_py() for item in sequence)

@@ -9,8 +9,12 @@ from typing import Any
 
 import msgspec
 
-from dfmesh.errors import OperationFailure
+from dfmesh import values
+from dfmesh.errors import IterationError, OperationFailure
 from dfmesh.netir import Frame
+
+
+values.register_type(IterationError)
 
 
 class Payload(msgspec.Struct, array_like=True, frozen=True):
@@ -40,6 +44,12 @@ class Failure(msgspec.Struct, array_like=True, frozen=True):
     def to_error(self) -> OperationFailure:
         """Make the exception that the user meets."""
         return OperationFailure(**msgspec.structs.asdict(self))
+
+    def to_item(self) -> IterationError:
+        """Make what stands for it in a list that a loop collects."""
+        return IterationError(
+            self.site, self.operation, self.node, self.frame, self.location, self.kind, self.message
+        )
 
 
 class Message(msgspec.Struct, array_like=True, frozen=True, tag_field="message"):

@@ -137,10 +137,22 @@ class Loop(msgspec.Struct, frozen=True, tag="loop", tag_field="action"):
     window: int
 
 
+class OnError(enum.Enum):
+    """What an error in an iteration does to what is gathered from a loop.
+
+    FAIL it, SKIP the iteration, or COLLECT the error in place of the value.
+    """
+
+    FAIL = "fail"
+    SKIP = "skip"
+    COLLECT = "collect"
+
+
 class Collect(msgspec.Struct, frozen=True, tag="collect", tag_field="action"):
     """Gather the values of place 0 over all frames of scope `body` into a list, in order; skipped ones are left out."""
 
     body: int
+    on_error: OnError = OnError.FAIL
 
 
 class Reduce(msgspec.Struct, frozen=True, tag="reduce", tag_field="action"):
@@ -156,6 +168,7 @@ class Reduce(msgspec.Struct, frozen=True, tag="reduce", tag_field="action"):
         initial: Value to start from; without it an empty loop is an error.
         retries: As in `Call`.
         timeout: As in `Call`.
+        on_error: SKIP leaves failed iterations out, otherwise the result is the first error.
     """
 
     body: int
@@ -167,6 +180,7 @@ class Reduce(msgspec.Struct, frozen=True, tag="reduce", tag_field="action"):
     initial: Expression | None = None
     retries: int = 0
     timeout: float | None = None
+    on_error: OnError = OnError.FAIL
 
 
 class Branch(msgspec.Struct, frozen=True, tag="branch", tag_field="action"):
