@@ -6,6 +6,7 @@ Only the standard library is imported here, because a contestant runs in its own
 from __future__ import annotations
 
 import json
+import reprlib
 import statistics
 import sys
 import time
@@ -40,7 +41,7 @@ def emit(figure: str, value: float) -> None:
 def check(found: object, expected: object, what: str) -> None:
     """End the measurement when a contestant gave a wrong result: a fast wrong answer is no figure."""
     if found != expected:
-        sys.exit(f"wrong result of {what}: {found!r} instead of {expected!r}")
+        sys.exit(f"wrong result of {what}: {reprlib.repr(found)} instead of {reprlib.repr(expected)}")
 
 
 def timed_calls(

@@ -44,6 +44,18 @@ if TYPE_CHECKING:
         Yield,
     )
     from dfmesh.config import FederationConfig
+    from dfmesh.engine.discovery import (
+        AdvisedDateRange,
+        AdvisedDict,
+        AdvisedError,
+        AdvisedLiteral,
+        AdvisedOneOf,
+        AdvisedSubsetOf,
+        AdvisedValue,
+        Okay,
+        advisor_of,
+        field_advisor,
+    )
     from dfmesh.errors import (
         ConfigError,
         DfmeshError,
@@ -58,7 +70,7 @@ if TYPE_CHECKING:
         ValueDecodingError,
         ValueEncodingError,
     )
-    from dfmesh.session import Federation, Job, JobStatus, ResultItem, Results, Session, simulate
+    from dfmesh.session import DiscoveryResult, Federation, Job, JobStatus, ResultItem, Results, Session, simulate
     from dfmesh.values import register_type
 
 __version__ = "0.1.0"
@@ -69,22 +81,34 @@ _HOME = {
         "Not NotEqual Operation Or Pipeline PlaceParam TryFromCache Yield"
     ),
     "dfmesh.config": "FederationConfig",
+    "dfmesh.engine.discovery": (
+        "AdvisedDateRange AdvisedDict AdvisedError AdvisedLiteral AdvisedOneOf AdvisedSubsetOf AdvisedValue Okay "
+        "advisor_of field_advisor"
+    ),
     "dfmesh.errors": (
         "ConfigError DfmeshError Fault IterationError JobCancelledError JobError OperationFailure PipelineError SessionError "
         "SourceLocation ValueDecodingError ValueEncodingError"
     ),
-    "dfmesh.session": "Federation Job JobStatus ResultItem Results Session simulate",
+    "dfmesh.session": "DiscoveryResult Federation Job JobStatus ResultItem Results Session simulate",
     "dfmesh.values": "register_type",
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names.split()}
 
 __all__ = [
     "Advise",
+    "AdvisedDateRange",
+    "AdvisedDict",
+    "AdvisedError",
+    "AdvisedLiteral",
+    "AdvisedOneOf",
+    "AdvisedSubsetOf",
+    "AdvisedValue",
     "And",
     "BestOf",
     "Choose",
     "ConfigError",
     "DfmeshError",
+    "DiscoveryResult",
     "Else",
     "Equal",
     "Fault",
@@ -104,6 +128,7 @@ __all__ = [
     "NodeRef",
     "Not",
     "NotEqual",
+    "Okay",
     "Operation",
     "OperationFailure",
     "Or",
@@ -120,6 +145,8 @@ __all__ = [
     "ValueEncodingError",
     "Yield",
     "__version__",
+    "advisor_of",
+    "field_advisor",
     "register_type",
     "simulate",
 ]

@@ -113,7 +113,7 @@ def test_results_in_asyncio(live: Runner, ops: Any) -> None:
 def test_parameter_sets_while_running(live: Runner, ops: Any) -> None:
     with Pipeline() as p:
         Yield(ops.calc.Add(a=PlaceParam("n"), b=1, site="a"), place="x")
-    job = live.session.submit(p, None)
+    job = live.session.submit(p, close=False)
     items = job.results("x")
     seen = []
     for n in range(5):

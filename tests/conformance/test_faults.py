@@ -198,7 +198,8 @@ def test_failing_reduce(run: Runner, ops: Any) -> None:
         Yield(item.collect(x), place="good")
     outcome = run.outcome(p)
     assert outcome.results == {"good": [[4, 3, 5]], "never": [4]}
-    assert [error.operation for error in outcome.errors] == ["calc.FailIf"]
+    assert len(outcome.errors) == 1
+    assert "calc.FailIf" in outcome.errors[0].operation
 
 
 def test_wrong_type_of_an_argument(run: Runner, ops: Any) -> None:
@@ -211,6 +212,43 @@ def test_wrong_type_of_an_argument(run: Runner, ops: Any) -> None:
     outcome = ends_in_time(run, p)
     assert outcome.results == {"good": ["x"]}
     assert_names(outcome.errors[0], site="b", operation="calc.Add", at=at, cause="Error")
+
+
+@pytest.mark.parametrize("consumer", ["a", "b"], ids=["same site", "other site"])
+@pytest.mark.parametrize("operation", ["Unsendable", "UnsendableFunction", "UnsendableKeys"])
+def test_value_that_cannot_be_encoded_means_the_same_everywhere(
+    run: Runner, ops: Any, consumer: str, operation: str
+) -> None:
+    """Whether a pipeline works does not depend on where its operations are placed."""
+    with Pipeline() as p:
+        bad, at = getattr(ops.calc, operation)(site="a"), line()
+        Yield(ops.calc.Mix(values=bad, site=consumer), place="never")
+        Yield(1, place="good")
+    outcome = ends_in_time(run, p)
+    assert outcome.results == {"good": [1]}
+    assert len(outcome.errors) == 1
+    assert_names(outcome.errors[0], site="a", operation=f"calc.{operation}", at=at, cause="ValueEncodingError")
+
+
+def test_value_that_cannot_be_encoded_is_yielded(run: Runner, ops: Any) -> None:
+    with Pipeline() as p:
+        bad, at = ops.calc.Unsendable(site="a"), line()
+        Yield(bad, place="never")
+    outcome = ends_in_time(run, p)
+    assert len(outcome.errors) == 1
+    assert_names(outcome.errors[0], site="a", operation="calc.Unsendable", at=at, cause="ValueEncodingError")
+
+
+def test_many_failures(live: Runner, ops: Any) -> None:
+    with Pipeline() as p:
+        with ForEach(list(range(2000)), window=50) as item:
+            bad = ops.calc.FailIf(x=item, modulus=1, site="a")
+            Yield(ops.calc.Add(a=bad, b=1, site="b"), place="never")
+        Yield(1, place="good")
+    outcome = ends_in_time(live, p)
+    assert outcome.results == {"good": [1]}
+    assert [error.frame for error in outcome.errors] == [(0, n) for n in range(2000)]
+    assert len(str(dfmesh.JobError("job", outcome.errors))) < 10_000
 
 
 def test_timeout(live: Runner, ops: Any) -> None:
@@ -267,7 +305,10 @@ def test_operation_kills_the_homesite(local: Runner, ops: Any) -> None:
 
 
 def test_site_is_killed_inside_a_loop(local: Runner, ops: Any) -> None:
-    """The other iterations end too, with values or with the loss of the site; nothing hangs."""
+    """The other iterations end too, with values or with the loss of the site; nothing hangs.
+
+    A loop in which the lost site has a part may end early; but never does that look like a whole one.
+    """
     works(local, ops)
     with Pipeline() as p:
         with ForEach(list(range(6)), window=3) as item:
@@ -280,8 +321,9 @@ def test_site_is_killed_inside_a_loop(local: Runner, ops: Any) -> None:
         Yield(item.collect(x), place="all")
     outcome = ends_in_time(local, p)
     assert any(error.operation == "calc.Kill" and error.site == "b" for error in outcome.errors)
-    assert outcome.results["well"] == list(range(6))
-    assert outcome.results["all"] == [list(range(6))]
+    assert outcome.results["well"] == list(range(len(outcome.results["well"])))
+    assert len(outcome.results["well"]) >= 3
+    assert outcome.results.get("all", [list(range(6))]) == [list(range(6))]
     assert {error.site for error in outcome.errors} == {"b"}
     works(local, ops)
 

@@ -218,6 +218,28 @@ def test_without_room_in_the_pool_buffers_travel_in_the_stream() -> None:
 
 
 @needs_memory_files
+def test_the_pool_makes_room_for_other_sizes_while_messages_are_written() -> None:
+    async def test(a: End, b: End) -> None:
+        rng = np.random.default_rng(5)
+        data = np.arange(60 * 2**20, dtype=np.uint8)
+        for index in range(120):
+            sizes = rng.choice([100, 2**18, 2**20, 5 * 2**20, 20 * 2**20, 40 * 2**20, 60 * 2**20], 2)
+            a.link.send(token(index))
+            a.link.send(token(index, *(data[:size] for size in sizes)))
+            await until(lambda index=index: len(b.got) == 2 * (index + 1))  # type: ignore[misc]
+            parts = [np.frombuffer(x.view, dtype=np.uint8) for x in b.got[-1].payload.buffers]
+            assert all((part[-100:] == data[: len(part)][-100:]).all() for part in parts)
+            b.got[-1] = b.got[-2]
+            del parts
+        assert b.broken == []
+        assert a.pool is not None
+        assert a.pool.size <= 100 * 2**20
+        assert len(b.link._mapped._segments) <= 4, "segments that were given up are forgotten"
+
+    with_ends(test, limit=100 * 2**20)
+
+
+@needs_memory_files
 def test_a_receiver_that_dies_returns_its_memory() -> None:
     async def test(a: End, b: End) -> None:
         a.link.send(token(0, np.zeros(2**20, dtype=np.uint8)))

@@ -158,6 +158,8 @@ class ValueReader:
         tag = tag_of(document)
         if tag is not None:
             return self.mark(tag, document, path, depth)
+        if is_node(document.get("dfm_node_id")):  # DFM writes statements inside dictionaries out in full
+            return self.to(self.link(document["dfm_node_id"], f"{path}.dfm_node_id"))
         return {key: self.value(item, f"{path}.{shown_key(key)}", depth + 1) for key, item in document.items()}
 
     def items(self, document: list[Any], path: str, depth: int) -> list[Any]:

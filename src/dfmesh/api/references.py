@@ -76,6 +76,9 @@ class Value:
             f"{self!r} cannot be iterated while the pipeline is being written; use `with ForEach(...) as item:`"
         )
 
+    def __contains__(self, item: object) -> NoReturn:
+        raise TypeError(f"what {self!r} contains is not known while the pipeline is being written; ask in an operation")
+
     def __len__(self) -> NoReturn:
         raise TypeError(f"{self!r} has no length while the pipeline is being written; compute it in an operation")
 

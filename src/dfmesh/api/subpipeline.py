@@ -188,4 +188,3 @@ def _selected(argument: Any, parameter: PlaceParam) -> Any:
     except SelectorError as error:
         fault = Fault(f"{parameter!r}: {error}", user_location())
         raise PipelineError("the sub-pipeline cannot be used like this", [fault]) from None
-

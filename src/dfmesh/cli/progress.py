@@ -123,7 +123,10 @@ def draw(view: JobView, most_rows: int = 1000) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    links = [f"{source} → {peer} {bytes_text(size)}" for source, peer, size in view.links()]
+    links = [
+        f"{source} → {peer} {bytes_text(size)}".replace(" ", "\N{NO-BREAK SPACE}")
+        for source, peer, size in view.links()
+    ]
     parts: list[Any] = [Text(view.headline(), style="bold")]
     if view.sites:
         parts.append(_operations_table(view.operations(), most_rows))

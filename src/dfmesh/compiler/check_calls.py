@@ -37,8 +37,9 @@ class Report(Protocol):
 class CallChecker:
     """Checks calls against what a federation offers."""
 
-    def __init__(self, federation: FederationConfig, report: Report) -> None:
+    def __init__(self, federation: FederationConfig, report: Report, *, discovery: bool = False) -> None:
         self.federation = federation
+        self.discovery = discovery
         self.fault = report
 
     def check(self, statement: Operation | Reduce) -> None:
@@ -52,7 +53,7 @@ class CallChecker:
         if not self._check_sites(statement, name):
             return
         named = self._check_arguments(statement, name)
-        if named and not candidates(statement, self.federation):
+        if named and not self.discovery and not candidates(statement, self.federation):
             extra = sorted(self._extra_arguments(statement, name))
             what = f"no site takes all of {', '.join(extra)} for {name}"
             self.fault(statement, what, "; ".join(self._who_takes(statement, name)))
@@ -70,6 +71,8 @@ class CallChecker:
     def _check_sites(self, statement: Operation | Reduce, name: str) -> bool:
         """Check where the call may run; False if nothing more can be said about it."""
         if isinstance(statement.site, Advise):
+            if self.discovery:
+                return True
             self.fault(statement, f"{name}: site=Advise() is for session.discover(...)", "name a site, or use BestOf()")
             return False
         if not self.check_site_option(statement, statement.site, name):
@@ -80,7 +83,7 @@ class CallChecker:
             return False
         allowed = allowed_sites(statement)
         offering = self.federation.offers(name, statement.provider)
-        if any(allowed is None or site in allowed for site in offering):
+        if self.discovery or any(allowed is None or site in allowed for site in offering):
             return True
         where = f"provider {statement.provider!r} of " if statement.provider else ""
         which = "any site" if allowed is None else " or ".join(map(repr, allowed))
@@ -199,6 +202,8 @@ class ValueChecker:
                 self.check(statement, operand)
         elif isinstance(value, Advise):
             self.fault(statement, f"{statement.label}: Advise() is for session.discover(...)", "give a value")
+        elif _holds_advise(value):
+            self.fault(statement, f"{statement.label}: Advise() stands inside of a value", "ask for all of the argument")
         elif next(find_references(value), None) is None:
             self._check_sendable(statement, value)
         else:
@@ -225,6 +230,12 @@ class ValueChecker:
             values.normalise(parameter.default)
         except ValueEncodingError as error:
             self.fault(statement, f"the default of parameter {parameter.place!r} cannot be sent to a site: {error}")
+
+
+def _holds_advise(value: Any) -> bool:
+    if type(value) in (list, tuple):
+        return any(isinstance(item, Advise) or _holds_advise(item) for item in value)
+    return type(value) is dict and _holds_advise(list(value.values()))
 
 
 def _parameters_hint(name: str, known: list[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from dfmesh.netir import ROOT_SCOPE, Action, Port, Role, Selector, render_expression
+from dfmesh.netir import ROOT_SCOPE, Action, Loop, Port, Role, Selector, render_expression
 from dfmesh.netir.text import render_action
 
 
@@ -103,7 +103,9 @@ class Graph:
             return ROOT_SCOPE
         source = self.nodes[edge.source]
         if edge.port in (Port.ELEMENT, Port.INDEX, Port.ITERATION):
-            return next(scope.id for scope in self.scopes if scope.head == source.index)
+            if not isinstance(source.action, Loop):
+                raise TypeError(f"{source.name} is no loop and has no {edge.port.value}")
+            return source.action.body
         return source.scope
 
     def render(self) -> str:

@@ -77,12 +77,14 @@ class _Inputs:
 
     def __init__(self, lowering: _Lowering) -> None:
         self.edges: list[Edge] = []
+        self._positions: dict[Edge, int] = {}
         self._lowering = lowering
 
     def add(self, edge: Edge) -> int:
-        if edge not in self.edges:
+        position = self._positions.setdefault(edge, len(self.edges))
+        if position == len(self.edges):
             self.edges.append(edge)
-        return self.edges.index(edge)
+        return position
 
     def expression(self, value: Any) -> Expression:
         """Turn a value or condition with references inside into an expression over these edges."""

@@ -114,7 +114,11 @@ class _Problem:
         for node in graph.nodes:
             for source, _ in self.incoming[node.index]:
                 self.outgoing[source].append(node.index)
+        self.within: list[list[int]] = [[] for _ in graph.scopes]
+        for node in graph.nodes:
+            self.within[node.scope].append(node.index)
         self.candidates = [self._candidates(node) for node in graph.nodes]
+        self._seconds: list[dict[str, float]] = [{} for _ in graph.nodes]
         self.tail = self._tails()
 
     def _incoming(self, node: Node) -> list[tuple[int, float]]:
@@ -132,15 +136,22 @@ class _Problem:
         near = {self.homesite}
         around = [source for source, _ in self.incoming[node.index]]
         if isinstance(node.action, Loop):
-            around += [other.index for other in self.graph.nodes if other.scope == node.action.body]
+            around += self.within[node.action.body]
         for other in [*around, *self.outgoing[node.index]]:
             near.update(self.graph.nodes[other].candidates or ())
         return sorted(near, key=lambda site: (site != self.homesite, self.order[site]))
 
+    def compute(self, node: Node, site: str) -> float:
+        """Seconds that a node takes at a site, looked up once."""
+        known = self._seconds[node.index]
+        if site not in known:
+            known[site] = self.costs.compute(node, site)
+        return known[site]
+
     def _tails(self) -> list[float]:
         """Seconds of computing that follow a node at the least, on any placement."""
         least = [
-            min((self.costs.compute(node, site) for site in self.candidates[node.index]), default=0.0)
+            min((self.compute(node, site) for site in self.candidates[node.index]), default=0.0)
             for node in self.graph.nodes
         ]
         tails = [0.0] * len(least)
@@ -156,7 +167,7 @@ class _Problem:
         start = 0.0
         for source, size in self.incoming[node.index]:
             start = max(start, finished[source] + self.costs.transfer(size, chosen[source], site))
-        end = start + self.costs.compute(node, site)
+        end = start + self.compute(node, site)
         if isinstance(node.action, SendYield):
             end += self.costs.transfer(self.costs.sizes[node.index], site, self.homesite)
         return end

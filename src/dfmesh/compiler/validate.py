@@ -8,6 +8,7 @@ from typing import Any
 from dfmesh import values
 from dfmesh.api import (
     NO_DEFAULT,
+    Advise,
     Block,
     Choose,
     Collect,
@@ -33,8 +34,14 @@ from dfmesh.errors import Fault, PipelineError, ValueEncodingError
 from dfmesh.netir import Port
 
 
-def validate(pipeline: Pipeline, federation: FederationConfig) -> list[Fault]:
+def validate(pipeline: Pipeline, federation: FederationConfig, *, discovery: bool = False) -> list[Fault]:
     """Check a pipeline against a federation.
+
+    Args:
+        pipeline: What the user wrote.
+        federation: The sites and what they offer.
+        discovery: Whether it is for discovery: arguments and sites may be `Advise()`, and that no site can run an
+            operation is no fault but an answer.
 
     Returns:
         Warnings, in the order of the pipeline.
@@ -42,7 +49,7 @@ def validate(pipeline: Pipeline, federation: FederationConfig) -> list[Fault]:
     Raises:
         PipelineError: it has faults; all of them are listed.
     """
-    faults = list(_Validator(pipeline, federation).faults())
+    faults = list(_Validator(pipeline, federation, discovery=discovery).faults())
     errors = [fault for fault in faults if fault.severity == "error"]
     if errors:
         name = f"pipeline {pipeline.name!r}" if pipeline.name else "the pipeline"
@@ -51,14 +58,15 @@ def validate(pipeline: Pipeline, federation: FederationConfig) -> list[Fault]:
 
 
 class _Validator:
-    def __init__(self, pipeline: Pipeline, federation: FederationConfig) -> None:
+    def __init__(self, pipeline: Pipeline, federation: FederationConfig, *, discovery: bool) -> None:
         self.pipeline = pipeline
+        self.discovery = discovery
         self.federation = federation
         self.known: dict[NodeId, Statement] = {}
         self.around: dict[int, tuple[tuple[Statement, int], ...]] = {}
         self.seen: set[NodeId] = set()
         self.found: list[Fault] = []
-        self.calls = CallChecker(federation, self.fault)
+        self.calls = CallChecker(federation, self.fault, discovery=discovery)
         self.constants = ValueChecker(self.fault)
         self.defaults: dict[str, bytes] = {}
 
@@ -108,7 +116,8 @@ class _Validator:
         for node_id in statement.after:
             self.check_reference(statement, NodeRef(node_id), after=True)
         for value in statement.values():
-            self.constants.check(statement, value)
+            if not (self.discovery and isinstance(value, Advise) and isinstance(statement, Operation | Reduce)):
+                self.constants.check(statement, value)
         self.check_parameters(statement)
         if isinstance(statement, Operation | Reduce):
             self.calls.check(statement)

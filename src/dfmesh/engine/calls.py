@@ -6,6 +6,7 @@ import asyncio
 import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from functools import partial
 from typing import Any, Protocol
 
 from dfmesh.engine.adapters import Adapter, AdapterKind, SiteAdapters
@@ -63,9 +64,10 @@ class CallPlan:
         retries: How often a failed call is tried again.
         timeout: Seconds one attempt may take.
         adapter: The adapter, once it was loaded.
+        simple: One attempt of a plain function, without a limit: needs no task.
     """
 
-    __slots__ = ("adapter", "operation", "provider", "retries", "timeout")
+    __slots__ = ("adapter", "operation", "provider", "retries", "simple", "timeout")
 
     def __init__(self, operation: str, provider: str | None, retries: int, timeout: float | None) -> None:
         self.operation = operation
@@ -73,6 +75,13 @@ class CallPlan:
         self.retries = retries
         self.timeout = timeout
         self.adapter: Adapter | None = None
+        self.simple = False
+
+    def load(self, adapter: Adapter) -> Adapter:
+        """Note the adapter."""
+        self.adapter = adapter
+        self.simple = adapter.kind is AdapterKind.FUNCTION and not self.retries and self.timeout is None
+        return adapter
 
 
 class Calls:
@@ -87,34 +96,36 @@ class Calls:
         self._live: dict[int, dict[int, LiveInput]] = {}
         self._closed = False
 
-    def start(self, call: int, plan: CallPlan, arguments: dict[str, Any]) -> None:
-        """Begin a call. For each `StreamInput` among the arguments, `feed` gives the items."""
+    def start(self, call: int, plan: CallPlan, arguments: dict[str, Any], fed: tuple[int, ...] = ()) -> None:
+        """Begin a call.
+
+        Args:
+            call: Its number.
+            plan: How it is made.
+            arguments: By parameter name; a `StreamInput` stands for a stream that `feed` feeds.
+            fed: Inputs that are such streams.
+        """
+        if fed:
+            self._live[call] = {index: self._live_input(call, index) for index in fed}
         adapter = plan.adapter
-        live = {
-            item.index: self._live_input(call, item.index) for item in arguments.values() if type(item) is StreamInput
-        }
-        if live:
-            self._live[call] = live
-        if (
-            not live
-            and adapter is not None
-            and adapter.kind is AdapterKind.FUNCTION
-            and not plan.retries
-            and plan.timeout is None
-        ):
-            try:
-                function = adapter.bind(arguments)
-            except Exception as error:
-                self._raised(call, error, 0.0)
-                return
-            self._threads.submit(function, lambda value, error, seconds: self._ended(call, value, error, seconds))
-        else:
+        if fed or adapter is None or not plan.simple:
             task = asyncio.get_running_loop().create_task(self._attempts(call, plan, arguments))
             self._tasks[call] = task
             task.add_done_callback(lambda _: self._tasks.pop(call, None))
+            return
+        try:
+            function = adapter.bind(arguments)
+        except Exception as error:
+            self._raised(call, error, 0.0)
+            return
+        self._threads.submit(function, partial(self._ended, call))
 
     def _live_input(self, call: int, index: int) -> LiveInput:
-        return LiveInput(lambda count: self._closed or self._outcome.taken(call, index, count))
+        def taken(count: int) -> None:
+            if not self._closed:
+                self._outcome.taken(call, index, count)
+
+        return LiveInput(taken)
 
     def feed(self, call: int, index: int, value: Any) -> None:
         """Give an item of a stream to a call."""
@@ -133,9 +144,7 @@ class Calls:
             self._tasks[call] = task = asyncio.get_running_loop().create_task(self._next_async(call, stream))
             task.add_done_callback(lambda _: self._tasks.pop(call, None))
         elif stream is not None:
-            self._threads.submit(
-                lambda: next(stream, _END), lambda value, error, seconds: self._next(call, value, error, seconds)
-            )
+            self._threads.submit(lambda: next(stream, _END), partial(self._next, call))
 
     def close(self) -> None:
         """Give up all calls; nothing is told about them any more."""
@@ -194,9 +203,9 @@ class Calls:
         return consumed or isinstance(failure, StreamBrokenError)
 
     async def _adapter(self, plan: CallPlan) -> Adapter:
-        if plan.adapter is None:
-            plan.adapter = await self._on_thread(lambda: self._adapters.find(plan.operation, plan.provider))
-        return plan.adapter
+        if plan.adapter is not None:
+            return plan.adapter
+        return plan.load(await self._on_thread(lambda: self._adapters.find(plan.operation, plan.provider)))
 
     async def _limited(self, plan: CallPlan, arguments: dict[str, Any]) -> Any:
         try:

@@ -167,12 +167,21 @@ Event = (
 
 @dataclass(slots=True)
 class StartCall:
-    """Call the adapter of a transition. A `StreamInput` among the arguments is fed by `FeedItem`."""
+    """Call the adapter of a transition.
+
+    Attributes:
+        call: Number of the call.
+        transition: Position of the transition in the net.
+        frame: Its frame.
+        arguments: By parameter name; a `StreamInput` stands for a stream that `FeedItem` feeds.
+        fed: Inputs that are such streams.
+    """
 
     call: int
     transition: int
     frame: Frame
     arguments: dict[str, Any]
+    fed: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)

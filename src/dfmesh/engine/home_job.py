@@ -195,7 +195,7 @@ class HomeJob:
 
     def _refuse(self) -> list[Send]:
         self.status = "refused"
-        failures = tuple([*self._refusals, *self._failures])
+        failures = (*self._refusals, *self._failures)
         ends: list[Send] = [(site, EndJob(self.job)) for site in self._sites if site not in self._lost]
         return [*ends, (self.client, JobRefused(self.job, failures))]
 

@@ -41,6 +41,16 @@ class SiteServices:
     soon: Soon
 
 
+_BETWEEN_SITES = (
+    messages.TokenPackage,
+    messages.IterationsDone,
+    messages.ScopeEnded,
+    messages.StreamPackage,
+    messages.StreamCredit,
+)
+"""Messages that are counted, so that somebody can tell when none is under way."""
+
+
 class _Statistics:
     """Figures of one transition."""
 
@@ -98,27 +108,24 @@ class JobController:
         self._watched = False
         self._idle_told: tuple[dict[str, int], dict[str, int]] | None = None
         self._packed: tuple[Any, Payload] | None = None
+        self._instruction_handlers = self._handlers()
 
     # Messages from other sites
 
     def receive(self, peer: str, message: AnyMessage) -> None:
         """Take in a message about this job."""
+        if isinstance(message, _BETWEEN_SITES):
+            self._received[peer] = self._received.get(peer, 0) + 1
         match message:
             case messages.TokenPackage():
-                self._count_received(peer)
-                token = self._token_of(message)
-                self.handle(events.TokenArrived(message.route, message.frame, token))
+                self.handle(events.TokenArrived(message.route, message.frame, self._token_of(message)))
             case messages.IterationsDone(scope=scope, frames=frames):
-                self._count_received(peer)
                 self.handle(events.IterationsDone(scope, frames, peer))
             case messages.ScopeEnded(scope=scope, frame=frame, count=count, failure=failure):
-                self._count_received(peer)
                 self.handle(events.ScopeEnded(scope, frame, count, failure))
             case messages.StreamPackage():
-                self._count_received(peer)
                 self._stream_arrived(message)
             case messages.StreamCredit(route=route, frame=frame, count=count):
-                self._count_received(peer)
                 self.handle(events.StreamCreditArrived(route, frame, count))
             case messages.OpenFrame(frame=frame, parameters=parameters):
                 values = {name: self._unpacked(payload, frame) for name, payload in parameters.items()}
@@ -145,9 +152,6 @@ class JobController:
         else:
             self.handle(events.StreamItemArrived(route, frame, item))
 
-    def _count_received(self, peer: str) -> None:
-        self._received[peer] = self._received.get(peer, 0) + 1
-
     def _token_of(self, package: messages.TokenPackage) -> Token:
         if package.payload is not None:
             return self._unpacked(package.payload, package.frame)
@@ -167,49 +171,54 @@ class JobController:
 
     def handle(self, event: Event) -> None:
         """Feed an event to the runner and carry out the instructions."""
+        carry_out = self._instruction_handlers
         for instruction in self._runner.handle(event):
-            self._carry_out(instruction)
+            carry_out[type(instruction)](instruction)
         self._packed = None
         if self._watched:
             self._tell_idle()
 
-    def _carry_out(self, instruction: Instruction) -> None:
-        match instruction:
-            case events.SendToken():
-                self._send_token(instruction)
-            case events.StartCall():
-                self._start_call(instruction)
-            case events.SendIterationDone(site=site, scope=scope, frame=frame):
-                self._iteration_done(site, scope, frame)
-            case events.SendYield():
-                self._send_yield(instruction)
-            case events.PullStream(call=call):
-                self._calls.pull(call)
-            case events.SendStreamItem():
-                self._send_stream_item(instruction)
-            case events.SendStreamEnd(site=site, route=route, frame=frame, failure=failure):
-                if (route, frame) not in self._broken_streams:
-                    self._send_site(site, messages.StreamPackage(self.job, route, frame, failure=failure))
-                self._broken_streams.discard((route, frame))
-            case events.SendStreamCredit(site=site, route=route, frame=frame, count=count):
-                self._send_site(site, messages.StreamCredit(self.job, route, frame, count))
-            case events.FeedItem(call=call, input=index, value=value):
-                self._calls.feed(call, index, value)
-            case events.FeedEnd(call=call, input=index, failure=failure):
-                self._calls.feed_end(call, index, failure)
-            case events.LookUpKey(call=call, key=key, ttl=ttl, wait=wait):
-                self._look_up(call, key, ttl, wait=wait)
-            case events.StoreValue(call=call, value=value):
-                self._cache.store(self._missed.pop(call), value)
-            case events.ReleaseKey(call=call):
-                self._cache.release(self._missed.pop(call))
-            case events.SendScopeEnded(site=site, scope=scope, frame=frame, count=count, failure=failure):
-                self._send_site(site, messages.ScopeEnded(self.job, scope, frame, count, failure))
-            case events.ReportFailure(failure=failure):
-                self.send(self.homesite, messages.FailureReport(self.job, failure))
-            case events.ReportFrame(frame=frame):
-                yields = self._yields.pop(frame[0], 0)
-                self.send(self.homesite, messages.FrameReport(self.job, frame, yields))
+    def _handlers(self) -> dict[type[Instruction], Callable[[Any], Any]]:
+        calls, cache = self._calls, self._cache
+        return {
+            events.SendToken: self._send_token,
+            events.StartCall: self._start_call,
+            events.SendYield: self._send_yield,
+            events.SendIterationDone: self._iteration_done,
+            events.SendScopeEnded: self._send_scope_ended,
+            events.SendStreamItem: self._send_stream_item,
+            events.SendStreamEnd: self._send_stream_end,
+            events.SendStreamCredit: self._send_stream_credit,
+            events.PullStream: lambda i: calls.pull(i.call),
+            events.FeedItem: lambda i: calls.feed(i.call, i.input, i.value),
+            events.FeedEnd: lambda i: calls.feed_end(i.call, i.input, i.failure),
+            events.LookUpKey: self._look_up,
+            events.StoreValue: lambda i: cache.store(self._missed.pop(i.call), i.value),
+            events.ReleaseKey: lambda i: cache.release(self._missed.pop(i.call)),
+            events.ReportFailure: lambda i: self.send(self.homesite, messages.FailureReport(self.job, i.failure)),
+            events.ReportFrame: self._report_frame,
+        }
+
+    def _report_frame(self, instruction: events.ReportFrame) -> None:
+        frame = instruction.frame
+        yields = self._yields.pop(frame[0], 0)
+        self.send(self.homesite, messages.FrameReport(self.job, frame, yields))
+
+    def _send_scope_ended(self, instruction: events.SendScopeEnded) -> None:
+        scope, frame, count = instruction.scope, instruction.frame, instruction.count
+        self._send_site(instruction.site, messages.ScopeEnded(self.job, scope, frame, count, instruction.failure))
+
+    def _send_stream_end(self, instruction: events.SendStreamEnd) -> None:
+        route, frame = instruction.route, instruction.frame
+        if (route, frame) in self._broken_streams:
+            self._broken_streams.discard((route, frame))
+        else:
+            end = messages.StreamPackage(self.job, route, frame, failure=instruction.failure)
+            self._send_site(instruction.site, end)
+
+    def _send_stream_credit(self, instruction: events.SendStreamCredit) -> None:
+        credit = messages.StreamCredit(self.job, instruction.route, instruction.frame, instruction.count)
+        self._send_site(instruction.site, credit)
 
     def send(self, peer: str, message: AnyMessage) -> int:
         """Send a message and note its size."""
@@ -274,10 +283,10 @@ class JobController:
         package = messages.YieldPackage(self.job, instruction.place, frame, ir.node, self.site, payload)
         self._statistics[instruction.transition].bytes_out += self.send(self.homesite, package)
 
-    def _iteration_done(self, site: str, scope: int, frame: Frame) -> None:
+    def _iteration_done(self, instruction: events.SendIterationDone) -> None:
         if not self._done_iterations:
             self._soon(self._flush_iterations)
-        self._done_iterations.setdefault((site, scope), []).append(frame)
+        self._done_iterations.setdefault((instruction.site, instruction.scope), []).append(instruction.frame)
 
     def _flush_iterations(self) -> None:
         done, self._done_iterations = self._done_iterations, {}
@@ -295,7 +304,9 @@ class JobController:
             self._idle_told = state
             self.send(self.homesite, messages.SiteIdle(self.job, *state))
 
-    def _look_up(self, call: int, key: bytes, ttl: float | None, *, wait: bool) -> None:
+    def _look_up(self, instruction: events.LookUpKey) -> None:
+        call, key, ttl, wait = instruction.call, instruction.key, instruction.ttl, instruction.wait
+
         def found(value: Any) -> None:
             if not self._closed:
                 self.handle(events.KeyFound(call, value))
@@ -320,7 +331,7 @@ class JobController:
         self._statistics[position].running += 1
         transition = self._transitions[position].ir.id
         self._slots[instruction.call] = self._call_log.started(self.job, transition, instruction.frame)
-        self._calls.start(instruction.call, plan, instruction.arguments)
+        self._calls.start(instruction.call, plan, instruction.arguments, instruction.fed)
 
     def _call_over(self, call: int, seconds: float, *, failed: bool) -> None:
         self._call_log.ended(self._slots.pop(call))

@@ -11,13 +11,17 @@ from dfmesh.engine.adapters import SiteAdapters
 from dfmesh.engine.call_log import CallLog, NoCallLog
 from dfmesh.engine.calls import Calls
 from dfmesh.engine.carrier import Carrier
+from dfmesh.engine.discovery import SiteDiscovery
 from dfmesh.engine.home_job import HomeJob, Send
 from dfmesh.engine.job_controller import JobController, SiteServices
 from dfmesh.engine.messages import (
     AddParameters,
+    AdviceGiven,
     AnyMessage,
+    AskSites,
     CancelJob,
     CloseParameters,
+    Discover,
     EndJob,
     Failure,
     FailureReport,
@@ -79,13 +83,16 @@ class JobRunner:
         self._services = SiteServices(
             carrier, call_log or NoCallLog(), SiteCache(adapters, self._threads), self._make_calls, self._loop.call_soon
         )
+        self._discovery = SiteDiscovery(site, homesite, adapters, carrier)
         self._jobs: dict[str, JobController] = {}
         self._home_jobs: dict[str, HomeJob] = {}
 
     def receive(self, peer: str, message: AnyMessage) -> None:
         """Take in a message. A message that is out of place is dropped; nothing that a peer says raises here."""
         try:
-            if peer.startswith(CLIENT_PREFIX):
+            if isinstance(message, Discover | AskSites | AdviceGiven):
+                self._discovery.receive(peer, message, is_client=peer.startswith(CLIENT_PREFIX))
+            elif peer.startswith(CLIENT_PREFIX):
                 self._from_client(peer, message)
             elif isinstance(message, SiteLost):
                 if peer == SUPERVISOR:
@@ -106,6 +113,7 @@ class JobRunner:
 
     def client_lost(self, peer: str) -> None:
         """A client has gone: its jobs are cancelled."""
+        self._discovery.client_lost(peer)
         for home in [home for home in self._home_jobs.values() if home.client == peer]:
             self._send(home, home.handle(peer, CancelJob(home.job, "the client is gone")))
 
@@ -115,6 +123,7 @@ class JobRunner:
             controller.close()
         self._jobs.clear()
         self._home_jobs.clear()
+        self._discovery.close()
         self._threads.close()
 
     # As a site that takes part
@@ -214,6 +223,7 @@ class JobRunner:
             self._home_jobs.pop(home.job, None)
 
     def _site_lost(self, message: SiteLost) -> None:
+        self._discovery.site_lost(message.site, message.reason)
         if message.site == self._homesite:
             for controller in self._jobs.values():
                 controller.close()

@@ -13,7 +13,6 @@ from dfmesh import values
 from dfmesh.errors import IterationError, OperationFailure
 from dfmesh.netir import Frame
 
-
 values.register_type(IterationError)
 
 
@@ -47,9 +46,7 @@ class Failure(msgspec.Struct, array_like=True, frozen=True):
 
     def to_item(self) -> IterationError:
         """Make what stands for it in a list that a loop collects."""
-        return IterationError(
-            self.site, self.operation, self.node, self.frame, self.location, self.kind, self.message
-        )
+        return IterationError(self.site, self.operation, self.node, self.frame, self.location, self.kind, self.message)
 
 
 class Message(msgspec.Struct, array_like=True, frozen=True, tag_field="message"):
@@ -291,6 +288,53 @@ class JobFinished(Message, frozen=True, tag=35):
     reports: tuple[SiteReport, ...]
 
 
+# Discovery: from the client by way of the homesite to the sites, and back. `job` is the id of the discovery.
+
+
+class Question(msgspec.Struct, array_like=True, frozen=True):
+    """Which values an operation may be given at a site.
+
+    Attributes:
+        number: Number of the question in its discovery.
+        sites: Sites that are asked.
+        operation: Name of the operation.
+        provider: Provider in the site; None for the site's own interface.
+        arguments: Parameter to value, as far as the user gave values.
+        asked: Parameters that the user asks about.
+        later: Parameters whose values come at run time.
+    """
+
+    number: int
+    sites: tuple[str, ...]
+    operation: str
+    provider: str | None
+    arguments: Payload
+    asked: tuple[str, ...]
+    later: tuple[str, ...]
+
+
+class Discover(Message, frozen=True, tag=40):
+    """From a client: put each question to its sites, which have so many seconds. Each answers with `AdviceGiven`."""
+
+    questions: tuple[Question, ...]
+    seconds: float
+
+
+class AskSites(Message, frozen=True, tag=41):
+    """From the homesite: questions for the receiving site."""
+
+    questions: tuple[Question, ...]
+    seconds: float
+
+
+class AdviceGiven(Message, frozen=True, tag=42):
+    """What `site` says to question `number`: the data of a `SiteAdvice`."""
+
+    site: str
+    number: int
+    payload: Payload
+
+
 AnyMessage = (
     TokenPackage
     | ScopeEnded
@@ -317,4 +361,7 @@ AnyMessage = (
     | CancelJob
     | FrameFinished
     | JobFinished
+    | Discover
+    | AskSites
+    | AdviceGiven
 )

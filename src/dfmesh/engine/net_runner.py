@@ -7,6 +7,7 @@ JobController (on asyncio) and the simulator (on a virtual clock) carry the inst
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from dfmesh.engine import events
@@ -18,7 +19,7 @@ from dfmesh.engine.loops import Loops
 from dfmesh.engine.messages import Failure
 from dfmesh.engine.streams import Streams, StreamToken
 from dfmesh.engine.tokens import ABNORMAL, MISSING, SKIPPED, Failed, StreamInput, Token
-from dfmesh.engine.wiring import OuterInput, Slot, Target, WiredNet, WiredScope, WiredTransition
+from dfmesh.engine.wiring import FireRule, OuterInput, Slot, Target, WiredNet, WiredScope, WiredTransition
 from dfmesh.errors import DfmeshError
 from dfmesh.netir import (
     ROOT_SCOPE,
@@ -71,6 +72,7 @@ class NetRunner:
         self.gatherings = Gatherings(self)
         self.streams = Streams(self)
         self.caching = Caching(self)
+        self._handlers = self._event_handlers()
 
     @property
     def idle(self) -> bool:
@@ -79,45 +81,36 @@ class NetRunner:
 
     def handle(self, event: Event) -> list[Instruction]:
         """Take in an event and give the instructions it leads to, in order."""
-        match event:
-            case events.TokenArrived(route=route, frame=frame, token=token):
-                for target in self.wired.arrivals.get(route, ()):
-                    self.deliver(target, frame, token)
-            case events.CallReturned(call=call, value=value):
-                transition, frame = self.calls.pop(call)
-                self._call_ended(call, transition, frame, value)
-            case events.CallRaised(call=call, failure=failure, passed_on=passed_on):
-                transition, frame = self.calls.pop(call)
-                self._call_failed(call, transition, frame, failure, passed_on=passed_on)
-            case events.IterationsDone(scope=scope, frames=frames, site=site):
-                self.loops.iterations_done(self.wired.scopes[scope], frames, site)
-            case events.ScopeEnded(scope=scope, frame=frame, count=count, failure=failure):
-                self.loops.scope_ended(self.wired.scopes[scope], frame, count, failure)
-            case events.FrameOpened(frame=frame, parameters=parameters):
-                self._open_frame(frame, parameters)
-            case events.StreamOpened(call=call):
-                self.streams.opened(call)
-            case events.StreamItem(call=call, value=value):
-                self.streams.item(call, value)
-            case events.StreamEnded(call=call):
-                self.streams.ended(call)
-            case events.StreamItemArrived(route=route, frame=frame, value=value):
-                self.streams.item_arrived(route, frame, value)
-            case events.StreamEndArrived(route=route, frame=frame, failure=failure):
-                self.streams.end_arrived(route, frame, failure)
-            case events.StreamCreditArrived(route=route, frame=frame, count=count):
-                self.streams.credited(route, frame, count)
-            case events.FedItemsTaken(call=call, input=index, count=count):
-                self.streams.fed_items_taken(call, index, count)
-            case events.KeyFound(call=call, value=value):
-                self.caching.found(*self.calls.pop(call), value)
-            case events.KeyMissed(call=call):
-                self.caching.missed(call, *self.calls.pop(call))
+        self._handlers[type(event)](event)
         ready = self._ready
         while ready:
             self._fire(*ready.popleft())
         out, self._out = self._out, []
         return out
+
+    def _event_handlers(self) -> dict[type[Event], Callable[[Any], None]]:
+        scopes, loops, streams, caching, calls = self.wired.scopes, self.loops, self.streams, self.caching, self.calls
+        return {
+            events.TokenArrived: self._token_arrived,
+            events.CallReturned: self._call_returned,
+            events.CallRaised: self._call_raised,
+            events.FrameOpened: self._open_frame,
+            events.IterationsDone: lambda e: loops.iterations_done(scopes[e.scope], e.frames, e.site),
+            events.ScopeEnded: lambda e: loops.scope_ended(scopes[e.scope], e.frame, e.count, e.failure),
+            events.StreamOpened: lambda e: streams.opened(e.call),
+            events.StreamItem: lambda e: streams.item(e.call, e.value),
+            events.StreamEnded: lambda e: streams.ended(e.call),
+            events.StreamItemArrived: lambda e: streams.item_arrived(e.route, e.frame, e.value),
+            events.StreamEndArrived: lambda e: streams.end_arrived(e.route, e.frame, e.failure),
+            events.StreamCreditArrived: lambda e: streams.credited(e.route, e.frame, e.count),
+            events.FedItemsTaken: lambda e: streams.fed_items_taken(e.call, e.input, e.count),
+            events.KeyFound: lambda e: caching.found(*calls.pop(e.call), e.value),
+            events.KeyMissed: lambda e: caching.missed(e.call, *calls.pop(e.call)),
+        }
+
+    def _token_arrived(self, event: events.TokenArrived) -> None:
+        for target in self.wired.arrivals.get(event.route, ()):
+            self.deliver(target, event.frame, event.token)
 
     def emit(self, instruction: Instruction) -> None:
         """Add an instruction to the answer to the current event."""
@@ -128,10 +121,11 @@ class NetRunner:
         behind_outer = sum(len(slots) for outer in transition.outers for slots in outer.waiting.values())
         return len(transition.slots) + behind_outer
 
-    def _open_frame(self, frame: Frame, parameters: dict[str, Token]) -> None:
+    def _open_frame(self, event: events.FrameOpened) -> None:
+        frame = event.frame
         for name, targets in self.wired.parameters.items():
             for target in targets:
-                self.deliver(target, frame, parameters[name])
+                self.deliver(target, frame, event.parameters[name])
         for target in self.wired.starts:
             self.deliver(target, frame, None)
         root = self.wired.scopes[ROOT_SCOPE]
@@ -199,35 +193,41 @@ class NetRunner:
     # Firing
 
     def _fire(self, transition: WiredTransition, frame: Frame, values: list[Any], abnormal: bool) -> None:
-        action = transition.ir.action
-        if isinstance(action, Choose):
-            self.finish(transition, frame, choose(self, transition, frame, values))
-            return
-        if isinstance(action, Store):
-            self.caching.store(transition, frame, values)
-            return
-        outcome = self._outcome(transition, values) if abnormal else None
+        fire = transition.fire
+        if fire is None:
+            fire = transition.fire = self._rule_of(transition)
+        outcome = self._outcome(transition, values) if abnormal and not transition.judges_itself else None
         if outcome is not None:
             self._decided(transition, frame, values, outcome)
             return
         try:
-            match action:
-                case Call():
-                    self._call(transition, frame, values)
-                case Evaluate():
-                    self.finish(transition, frame, transition.evaluate(values))
-                case SendYield():
-                    self._yield(transition, frame, values)
-                case Loop():
-                    self.loops.start(transition, frame, values)
-                case Branch():
-                    self._branch(transition, frame, truth=bool(transition.evaluate(values)))
-                case LookUp():
-                    self.caching.look_up(transition, frame, values)
-                case Collect() | Reduce():
-                    self.gatherings.inputs_complete(transition, frame, values)
+            fire(transition, frame, values)
         except Exception as error:
             self._decided(transition, frame, values, self.failed(transition, frame, error))
+
+    def _rule_of(self, transition: WiredTransition) -> FireRule:
+        """Give the rule by which a transition fires when all its inputs are there."""
+        match transition.ir.action:
+            case Call():
+                return self._call
+            case Evaluate():
+                return lambda transition, frame, values: self.finish(transition, frame, transition.evaluate(values))
+            case SendYield():
+                return self._yield
+            case Loop():
+                return self.loops.start
+            case Branch():
+                return self._branch
+            case LookUp():
+                return self.caching.look_up
+            case Collect() | Reduce():
+                return self.gatherings.inputs_complete
+            case Store():
+                return self.caching.store
+            case Choose():
+                return lambda transition, frame, values: self.finish(
+                    transition, frame, choose(self, transition, frame, values)
+                )
 
     def _outcome(self, transition: WiredTransition, values: list[Any]) -> Token:
         """Give what a failed or skipped input makes of a transition; None if it runs all the same."""
@@ -269,32 +269,40 @@ class NetRunner:
         self._out.append(events.SendYield(transition.position, place, frame, transition.evaluate(values)))
         self.finish(transition, frame, None)
 
-    def _branch(self, transition: WiredTransition, frame: Frame, *, truth: bool) -> None:
+    def _branch(self, transition: WiredTransition, frame: Frame, values: list[Any]) -> None:
+        truth = bool(transition.evaluate(values))
         self.send(transition, Port.THEN, frame, None if truth else SKIPPED)
         self.send(transition, Port.ELSE, frame, SKIPPED if truth else None)
         self.finish(transition, frame, None)
 
     def _call(self, transition: WiredTransition, frame: Frame, values: list[Any]) -> None:
-        streams = [
-            (index, values[index]) for index in transition.stream_inputs if isinstance(values[index], StreamToken)
-        ]
-        for index, _ in streams:
-            values[index] = StreamInput(index, transition.stream_inputs[index])
+        if any(type(values[index]) is StreamToken for index in transition.stream_inputs):
+            self._call_with_streams(transition, frame, values)
+        else:
+            self.start_call(transition, frame, {name: item(values) for name, item in transition.arguments})
+
+    def _call_with_streams(self, transition: WiredTransition, frame: Frame, values: list[Any]) -> None:
+        named = transition.stream_inputs
+        tokens = {index: values[index] for index in named if isinstance(values[index], StreamToken)}
+        for index in tokens:
+            values[index] = StreamInput(index, named[index])
         try:
             arguments = {name: item(values) for name, item in transition.arguments}
         except Exception:
-            for _, token in streams:
+            for token in tokens.values():
                 token.stream.leave()
                 self.streams.pull(token.stream)
             raise
-        call = self.start_call(transition, frame, arguments)
-        for index, token in streams:
+        call = self.start_call(transition, frame, arguments, fed=tuple(tokens))
+        for index, token in tokens.items():
             self.streams.feed(call, index, token)
 
-    def start_call(self, transition: WiredTransition, frame: Frame, arguments: dict[str, Any]) -> int:
+    def start_call(
+        self, transition: WiredTransition, frame: Frame, arguments: dict[str, Any], fed: tuple[int, ...] = ()
+    ) -> int:
         """Ask for a call of the transition's adapter, and give its number."""
         call = self.number_call(transition, frame)
-        self._out.append(events.StartCall(call, transition.position, frame, arguments))
+        self._out.append(events.StartCall(call, transition.position, frame, arguments, fed))
         return call
 
     def number_call(self, transition: WiredTransition, frame: Frame) -> int:
@@ -304,23 +312,22 @@ class NetRunner:
         self.calls[call] = (transition, frame)
         return call
 
-    def _call_ended(self, call: int, transition: WiredTransition, frame: Frame, value: Any) -> None:
-        """Take in the value of a call."""
-        self.streams.call_over(call, transition)
-        if isinstance(transition.ir.action, Reduce):
-            self.gatherings.folded(transition, frame, value)
+    def _call_returned(self, event: events.CallReturned) -> None:
+        transition, frame = self.calls.pop(event.call)
+        if transition.stream_inputs:
+            self.streams.call_over(event.call, transition)
+        if transition.reduces:
+            self.gatherings.folded(transition, frame, event.value)
         else:
-            self.finish(transition, frame, value)
+            self.finish(transition, frame, event.value)
 
-    def _call_failed(
-        self, call: int, transition: WiredTransition, frame: Frame, failure: Failure, *, passed_on: bool
-    ) -> None:
-        """Take in the error of a call or of its stream."""
-        self.streams.call_over(call, transition)
-        token = Failed(failure) if passed_on else self.report(transition, failure)
-        if isinstance(transition.ir.action, Reduce):
+    def _call_raised(self, event: events.CallRaised) -> None:
+        transition, frame = self.calls.pop(event.call)
+        self.streams.call_over(event.call, transition)
+        token = Failed(event.failure) if event.passed_on else self.report(transition, event.failure)
+        if transition.reduces:
             self.gatherings.fold_failed(transition, frame, token)
-        elif not self.streams.failed(call, frame, transition, token):
+        elif not self.streams.failed(event.call, frame, transition, token):
             self.finish(transition, frame, token)
 
     def finish(self, transition: WiredTransition, frame: Frame, token: Token) -> None:

@@ -75,7 +75,7 @@ class Simulation:
         self.now = 0.0
         self.to_client: list[AnyMessage] = []
         self.messages = 0
-        self._random = random.Random(seed)
+        self._random = random.Random(seed)  # noqa: S311 - to be repeated, not to be secret
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._scheduled = 0
         self._latest: dict[tuple[str, str], float] = {}
@@ -209,12 +209,11 @@ class SimulatedCalls:
         self._broken: dict[int, Failure] = {}
         self._closed = False
 
-    def start(self, call: int, plan: CallPlan, arguments: dict[str, Any]) -> None:
+    def start(self, call: int, plan: CallPlan, arguments: dict[str, Any], fed: tuple[int, ...] = ()) -> None:
         """As `Calls.start`."""
-        fed = {item.index for item in arguments.values() if type(item) is StreamInput}
         if fed:
             self._fed[call] = {index: [] for index in fed}
-            self._awaited[call] = fed
+            self._awaited[call] = set(fed)
             self._ready[call] = lambda: self._run_fed(call, plan, arguments)
         else:
             self._simulation.at(self._simulation.delay(), lambda: self._run(call, plan, arguments))

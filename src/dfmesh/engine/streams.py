@@ -1,7 +1,7 @@
 """Streams: generators whose items go out as they are produced, to any number of takers at any sites.
 
 A stream lives at the site that produces it and, as a relay, at each site that takes it live. Loops, yields and calls
-take items; whatever cannot gets the list when the stream has ended. The source goes at the pace of the fastest taker and
+take items; whatever cannot gets the list when the stream has ended. The source goes at the pace of the fastest taker,
 not of the slowest, since takers may wait for one another: a bound on all of them could turn into a deadlock.
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dfmesh.engine.tokens import MISSING
@@ -75,6 +76,9 @@ class WiredTransition:
         slots: Slot per frame for which some tokens are there and some are not.
         body: For loops, collects and reduces: the loop's scope.
         streamable: For loops and yields: input whose stream they take item by item; None if there is none.
+        reduces: It is a reduce.
+        judges_itself: Failed and skipped inputs are for its own rule to judge, as those of Choose.
+        fire: The runner's rule for it, once it has fired.
         stream_inputs: For calls: inputs that are an argument as they are, with its name; they may be streams.
     """
 
@@ -82,13 +86,16 @@ class WiredTransition:
         "arguments",
         "body",
         "evaluate",
+        "fire",
         "gatherings",
         "initial",
         "ir",
+        "judges_itself",
         "otherwise",
         "outers",
         "own",
         "position",
+        "reduces",
         "roles",
         "routes",
         "slots",
@@ -115,6 +122,9 @@ class WiredTransition:
         for route in ir.routes:
             self.routes.setdefault(route.port, []).append(route)
         self.body = ir.action.body if isinstance(ir.action, Loop | Collect | Reduce) else None
+        self.reduces = isinstance(ir.action, Reduce)
+        self.judges_itself = isinstance(ir.action, Choose | Store)
+        self.fire: FireRule | None = None
         self.gatherings: dict[Frame, Gathering] = {}
         self.arguments: list[tuple[str, Evaluator]] = []
         self.streamable: int | None = None
@@ -189,6 +199,9 @@ class WiredScope:
         self.gatherers: list[WiredTransition] = []
         self.runs: dict[Frame, LoopRun] = {}
 
+
+FireRule = Callable[[WiredTransition, Frame, list[Any]], Any]
+"""Makes a transition fire for a frame, with the values of its inputs."""
 
 Target = tuple[WiredTransition, int, "OuterInput | None", bool]
 """Where a token on a place goes: transition, input, the outer input if it is one, whether it is gathered."""

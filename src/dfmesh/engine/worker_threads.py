@@ -7,17 +7,16 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from queue import SimpleQueue
 from typing import Any
 
 MAX_THREADS = 64
 """Blocking calls that run at a time in one site; further ones wait."""
 
 PATIENCE = 0.002
-"""Seconds that work may wait before another thread is started for it.
+"""Seconds that work may wait while none gets done, before more threads take part.
 
-Work that takes microseconds is best done by one thread that never sleeps; work that blocks needs a thread each. How
-long the queue stands still tells one from the other.
+Work that takes microseconds is best done by one thread that goes from one piece to the next without sleeping; work
+that blocks needs a thread each. How long the queue stands still tells one from the other.
 """
 
 Done = Callable[[Any, BaseException | None, float], None]
@@ -34,55 +33,80 @@ class WorkerThreads:
             loop: Where results go. All methods are to be called on it.
         """
         self._loop = loop
-        self._work: SimpleQueue[tuple[Callable[[], Any], Done] | None] = SimpleQueue()
+        self._work: deque[tuple[Callable[[], Any], Done]] = deque()
         self._results: deque[tuple[Done, Any, BaseException | None, float]] = deque()
+        self._lock = threading.Lock()
+        self._asleep: list[threading.Lock] = []
         self._threads = 0
-        self._submitted = 0
+        self._awake = 0
         self._finished = 0
         self._seen_finished = 0
+        self._more = 1
         self._waking = False
         self._watch: asyncio.TimerHandle | None = None
         self._closed = False
 
     def submit(self, function: Callable[[], Any], done: Done) -> None:
         """Run a function on a thread, then `done` on the event loop."""
-        self._submitted += 1
-        self._work.put((function, done))
-        if self._threads == 0:
-            self._start_thread()
-        elif self._submitted - self._finished > self._threads and self._watch is None:
-            self._seen_finished = self._finished
-            self._watch = self._loop.call_later(PATIENCE, self._look)
+        self._work.append((function, done))
+        if not self._awake:
+            self._wake(1)
+        elif self._watch is None:
+            self._watch_progress()
 
     def close(self) -> None:
         """Let idle threads end; those that hang are daemons and end with the process."""
         self._closed = True
         if self._watch is not None:
             self._watch.cancel()
-        for _ in range(self._threads):
-            self._work.put(None)
+        self._work.clear()
+        with self._lock:
+            for bell in self._asleep:
+                bell.release()
+            self._asleep.clear()
+
+    def _watch_progress(self) -> None:
+        self._seen_finished = self._finished
+        self._watch = self._loop.call_later(PATIENCE, self._look)
 
     def _look(self) -> None:
-        """Start threads as long as work waits and none gets done."""
+        """Let more threads take part, twice as many each time, while work waits and none gets done."""
         self._watch = None
-        waiting = self._submitted - self._finished - self._threads
-        if waiting <= 0 or self._closed:
+        if not self._work or self._closed:
+            self._more = 1
             return
         if self._finished == self._seen_finished:
-            for _ in range(min(waiting, MAX_THREADS - self._threads)):
-                self._start_thread()
-        self._seen_finished = self._finished
-        if self._threads < MAX_THREADS:
-            self._watch = self._loop.call_later(PATIENCE, self._look)
+            self._wake(min(self._more, len(self._work)))
+            self._more *= 2
+        else:
+            self._more = 1
+        if self._awake < MAX_THREADS:
+            self._watch_progress()
 
-    def _start_thread(self) -> None:
-        self._threads += 1
-        threading.Thread(target=self._run, name=f"dfmesh-worker-{self._threads}", daemon=True).start()
+    def _wake(self, count: int) -> None:
+        """Wake threads, the last that fell asleep first since its memory is warm; start new ones where none sleeps."""
+        with self._lock:
+            for _ in range(count):
+                if self._asleep:
+                    self._awake += 1
+                    self._asleep.pop().release()
+                elif self._threads < MAX_THREADS:
+                    self._awake += 1
+                    self._threads += 1
+                    name = f"dfmesh-worker-{self._threads}"
+                    threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def _run(self) -> None:
-        work, results = self._work, self._results
-        while (item := work.get()) is not None:
-            function, done = item
+        bell = threading.Lock()
+        bell.acquire()
+        work = self._work
+        while not self._closed:
+            try:
+                function, done = work.popleft()
+            except IndexError:
+                if not self._sleep(bell):
+                    return
+                continue
             value: Any = None
             error: BaseException | None = None
             started = time.perf_counter()
@@ -90,14 +114,32 @@ class WorkerThreads:
                 value = function()
             except BaseException as raised:
                 error = raised
-            results.append((done, value, error, time.perf_counter() - started))
-            del item, function, done, value, error
-            if not self._waking:
-                self._waking = True
-                try:
-                    self._loop.call_soon_threadsafe(self._deliver)
-                except RuntimeError:  # The loop has closed; nobody wants the result.
-                    return
+            if not self._return(done, value, error, time.perf_counter() - started):
+                return
+            del function, done, value, error
+
+    def _sleep(self, bell: threading.Lock) -> bool:
+        """Sleep until there is work; False if there will be none."""
+        with self._lock:
+            if self._work:  # Came after the look at the queue, and saw this thread awake.
+                return True
+            self._awake -= 1
+            if self._closed:
+                return False
+            self._asleep.append(bell)
+        bell.acquire()
+        return True
+
+    def _return(self, done: Done, value: Any, error: BaseException | None, seconds: float) -> bool:
+        """Hand a result to the event loop; False if that is gone."""
+        self._results.append((done, value, error, seconds))
+        if not self._waking:
+            self._waking = True
+            try:
+                self._loop.call_soon_threadsafe(self._deliver)
+            except RuntimeError:  # The loop has closed; nobody wants the result.
+                return False
+        return True
 
     def _deliver(self) -> None:
         self._waking = False

@@ -1,6 +1,7 @@
 """What a user's script touches: federations, sessions, jobs, results."""
 
 from dfmesh.session.dfm_job import STATUS_PLACE, DfmJob, ErrorToken, StopToken
+from dfmesh.session.discovery_result import DiscoveryResult, NodeDiscovery
 from dfmesh.session.federation import Federation
 from dfmesh.session.job import Job, JobProgress, JobStatus
 from dfmesh.session.results import ResultItem, Results
@@ -10,11 +11,13 @@ from dfmesh.session.simulate import SimulationResult, simulate
 __all__ = [
     "STATUS_PLACE",
     "DfmJob",
+    "DiscoveryResult",
     "ErrorToken",
     "Federation",
     "Job",
     "JobProgress",
     "JobStatus",
+    "NodeDiscovery",
     "ResultItem",
     "Results",
     "Session",

@@ -39,7 +39,7 @@ class LoopThread:
 
 def client_loop() -> LoopThread:
     """Give the process's client loop, started at the first call (again after a fork)."""
-    global _shared  # noqa: PLW0603 - one per process is the point
+    global _shared
     with _lock:
         if _shared is None or _shared.process != os.getpid():
             _shared = LoopThread()

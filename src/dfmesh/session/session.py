@@ -14,6 +14,8 @@ from dfmesh.config import FederationConfig
 from dfmesh.engine.messages import AnyMessage, Failure, Payload, SubmitJob
 from dfmesh.errors import SessionError
 from dfmesh.session.dfm_job import DfmJob
+from dfmesh.session.discovery import Inquiry
+from dfmesh.session.discovery_result import DiscoveryResult
 from dfmesh.session.job import Job, JobStatus
 from dfmesh.session.loop_thread import client_loop
 from dfmesh.session.results import ResultItem, Results
@@ -54,6 +56,7 @@ class Session:
         self._runner: FederationRunner = make_runner(target, federation, self.homesite)
         self._loop = client_loop()
         self._jobs: dict[str, Job] = {}
+        self._inquiries: dict[str, Inquiry] = {}
         self._outbox: list[AnyMessage] = []
         self._outbox_lock = threading.Lock()
         self._state = "new"
@@ -82,6 +85,8 @@ class Session:
         self._loop.start(self._close()).result()
 
     async def _close(self) -> None:
+        for inquiry in list(self._inquiries.values()):
+            inquiry.give_up("the session was closed")
         for job in list(self._jobs.values()):
             failure = Failure("", "session", "", (), "", "Cancelled", "the session was closed")
             job.end(JobStatus.CANCELLED, [failure])
@@ -194,6 +199,30 @@ class Session:
         self._begin(job, sets, close=autostop)
         return job
 
+    def discover(self, pipeline: Pipeline, *, timeout: float = 10.0) -> DiscoveryResult:
+        """Ask the sites which of them can run each operation, and with which values of its parameters.
+
+        Nothing runs but the advisors of the adapters. `Advise()` may stand for any argument and any `site`.
+
+        Args:
+            pipeline: What to ask about.
+            timeout: Seconds that the sites have. Whatever does not answer by then is part of the result.
+
+        Raises:
+            PipelineError: the pipeline has faults.
+            SessionError: the session is not open.
+        """
+        self.check_may_block()
+        self._check_open()
+        inquiry = Inquiry(pipeline, self.federation, self.pack, timeout)
+        self._inquiries[inquiry.id] = inquiry
+        try:
+            if inquiry.message is not None:
+                self.post(inquiry.message)
+            return inquiry.result(self.unpack)
+        finally:
+            del self._inquiries[inquiry.id]
+
     # What jobs need
 
     def post(self, message: AnyMessage) -> None:
@@ -234,6 +263,9 @@ class Session:
             raise SessionError(f"the session is {'not connected' if self._state == 'new' else 'closed'}; {hint}")
 
     def _receive(self, message: AnyMessage) -> None:
+        inquiry = self._inquiries.get(message.job)
+        if inquiry is not None:
+            inquiry.receive(message)
         job = self._jobs.get(message.job)
         if job is not None:
             job.receive(message)
@@ -242,6 +274,8 @@ class Session:
 
     def _lost(self, reason: str) -> None:
         """The homesite is gone: its jobs are over, and say so; the session goes on with the next ones."""
+        for inquiry in list(self._inquiries.values()):
+            inquiry.give_up(f"the homesite was lost: {reason}")
         for job in list(self._jobs.values()):
             failure = Failure(self.homesite, "homesite", "", (), "", "SiteLost", reason)
             job.end(JobStatus.FAILED, [failure])

@@ -263,6 +263,11 @@ def unsendable_function() -> Any:
     return lambda: None
 
 
+def unsendable_keys() -> Any:
+    """Looks harmless, and is not a value of the codec."""
+    return {"a": 1}.keys()
+
+
 class OddError(Exception):
     """An exception that cannot be copied, and whose text cannot be had."""
 

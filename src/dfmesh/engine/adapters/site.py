@@ -69,6 +69,11 @@ class SiteAdapters:
         self._vault: Vault | None = None
 
     @property
+    def config(self) -> FederationConfig:
+        """The federation, as this site knows it."""
+        return self._config
+
+    @property
     def site_name(self) -> str:
         """Name of the site."""
         return self._site_config.name

@@ -312,7 +312,7 @@ def same(one: Any, other: Any) -> bool:
         return False
     try:
         return bool(one == other)
-    except Exception:  # noqa: BLE001 - arrays and the like have no truth; equal is what is surely equal
+    except Exception:
         return False
 
 

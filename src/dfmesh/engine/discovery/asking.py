@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, product
+from math import prod
 from typing import Any
 
 from dfmesh import values
@@ -32,6 +33,9 @@ MAX_AT_ONCE = 4
 
 MAX_STUCK = 4
 """Questions that one advisor may leave unanswered before it is not asked any more until it answers them."""
+
+_GRACE = 0.5
+"""Seconds that a coroutine gets beyond the deadline: who waits gives up first, and says so better."""
 
 _log = logging.getLogger("dfmesh.engine")
 
@@ -60,7 +64,7 @@ class Desk:
         """The loop's time in seconds."""
         return self._loop.time()
 
-    async def run(self, name: str, function: Callable[[], Any], deadline: float) -> Any:
+    async def run(self, name: str, function: Callable[[], Any], deadline: float) -> tuple[Any, BaseException | None]:
         """Run a function on a thread.
 
         Args:
@@ -68,12 +72,13 @@ class Desk:
             function: The function.
             deadline: When to give up waiting, on the loop's clock.
 
-        Raises:
-            StuckError: it did not end, now or several times before.
-            BaseException: what the function raises.
+        Returns:
+            What it returns, or what it raises: StuckError if it does not end, now or several times before.
         """
+        if self.now() >= deadline:
+            return None, StuckError("was not asked any more, since the time was up")
         if self._stuck[name] >= MAX_STUCK:
-            raise StuckError(f"is not asked, since it has not answered {MAX_STUCK} earlier questions yet")
+            return None, StuckError(f"is not asked, since it has not answered {MAX_STUCK} earlier questions yet")
         future: asyncio.Future[tuple[Any, BaseException | None]] = self._loop.create_future()
         started = self.now()
         self._threads.submit(function, partial(self._ended, name, future))
@@ -81,11 +86,8 @@ class Desk:
         if not done:
             future.cancel()
             self._stuck[name] += 1
-            raise StuckError(f"did not answer within {max(0.0, deadline - started):.3g} s")
-        value, error = future.result()
-        if error is not None:
-            raise error
-        return value
+            return None, StuckError(f"did not answer within {max(0.0, deadline - started):.3g} s")
+        return future.result()
 
     def _ended(
         self, name: str, future: asyncio.Future[Any], value: Any, error: BaseException | None, _seconds: float
@@ -155,6 +157,7 @@ class Asking:
         self._provider = provider
         self._deadline = deadline
         self._gate = asyncio.Semaphore(MAX_AT_ONCE)
+        self._left = MAX_PATHS
         self._fields = Fields({}, {}, (), {})
 
     async def advice(
@@ -171,14 +174,10 @@ class Asking:
         operation, provider = self._operation, self._provider
         if not self._desk.adapters.offers(operation, provider):
             return SiteAdvice(reason=f"does not offer {operation}" + (f" by provider {provider!r}" if provider else ""))
-        try:
-            adapter, advisors = await self._desk.run(f"import of {operation}", self._load, self._deadline)
-        except AdapterLoadError as error:
-            return SiteAdvice(reason=str(error))
-        except StuckError as error:
-            return SiteAdvice(reason=f"the adapter of {operation} cannot be loaded: its import {error}", failed=True)
-        except Exception as error:  # noqa: BLE001 - a constructor, or a property that we looked at
-            return SiteAdvice(reason=f"the adapter of {operation} cannot be used: {_text(error)}")
+        loaded, error = await self._desk.run(f"import of {operation}", self._load, self._deadline)
+        if error is not None:
+            return _not_loaded(operation, error)
+        adapter, advisors = loaded
         self._fields = Fields.of(adapter, config.operations[operation].parameters, given, asked, later)
         return SiteAdvice(await self._paths(advisors))
 
@@ -205,6 +204,7 @@ class Asking:
 
     async def _next_field(self, paths: list[Path], advisor: Advisor) -> list[Path]:
         going_on = [path for path in paths if not ended(path)]
+        self._left = MAX_PATHS
         answers = await asyncio.gather(*(self._ask(path, advisor) for path in going_on))
         answered: dict[int, list[_Answered]] = {
             id(path): answer for path, answer in zip(going_on, answers, strict=True)
@@ -215,13 +215,13 @@ class Asking:
             for before, steps in answered.get(id(path), [(path, (None,))]):
                 for whole in split(before, looked_at):
                     found += [whole if step is None else (*whole, step) for step in steps]
-        return self._within_limit(found, advisor)
-
-    def _within_limit(self, found: list[Path], advisor: Advisor) -> list[Path]:
         if len(found) <= MAX_PATHS:
             return found
-        note = f"more than {MAX_PATHS:,} branches: choose values of the fields before first"
-        return [*found[:MAX_PATHS], (Step(self._name(advisor), None, note, failed=True),)]
+        return [path if ended(path) else (*path, self._too_many(advisor)) for path in paths]
+
+    def _too_many(self, advisor: Advisor) -> Step:
+        note = f"there are more than {MAX_PATHS:,} branches; choose values of the fields before"
+        return Step(self._name(advisor), None, note, failed=True)
 
     async def _ask(self, path: Path, advisor: Advisor) -> list[_Answered]:
         """Ask on one branch; as often as it has to be told apart by what the advisor looked at."""
@@ -232,28 +232,35 @@ class Asking:
         read = tuple(context.read)
         if not read:
             return [(path, steps)]
-        first, *others = list(product(*(step.parts for step in read)))[:MAX_PATHS]
+        self._left -= prod(len(step.parts) for step in read)
+        if self._left < 0:
+            return [(path, (self._too_many(advisor),))]
+        first, *others = product(*(step.parts for step in read))
         rest = await asyncio.gather(*(self._ask(_replaced(path, read, parts), advisor) for parts in others))
         return [(_replaced(path, read, first), steps), *chain.from_iterable(rest)]
 
     async def _consult(self, advisor: Advisor, context: AdviceContext) -> tuple[Step | None, ...]:
         field = self._name(advisor)
         name = f"advisor of {field} in {self._operation} ({self._provider or 'site'})"
-        seconds = max(0.0, self._deadline - self._desk.now())
+        seconds = max(0.0, self._deadline - self._desk.now()) + _GRACE
         work = partial(_consult, advisor, field, self._fields.known, context, seconds)
-        try:
-            async with self._gate:
-                if self._desk.now() >= self._deadline:
-                    raise StuckError("was not asked any more, since the time was up")
-                steps: tuple[Step | None, ...] = await self._desk.run(name, work, self._deadline)
-        except StuckError as error:
+        async with self._gate:
+            steps, error = await self._desk.run(name, work, self._deadline)
+        if error is None:
+            answered: tuple[Step | None, ...] = steps
+            return answered
+        if isinstance(error, StuckError):
             return (Step(field, None, f"the advisor {error}", failed=True),)
-        except BaseException as error:
-            if isinstance(error, asyncio.CancelledError):
-                raise
-            _log.warning("%s raised\n%s", name, "".join(traceback.format_exception(error)))
-            return (Step(field, None, f"the advisor raised {_text(error)}", failed=True),)
-        return steps
+        _log.warning("%s raised\n%s", name, "".join(traceback.format_exception(error)))
+        return (Step(field, None, f"the advisor raised {_text(error)}", failed=True),)
+
+
+def _not_loaded(operation: str, error: BaseException) -> SiteAdvice:
+    if isinstance(error, AdapterLoadError):
+        return SiteAdvice(reason=str(error))
+    if isinstance(error, StuckError):
+        return SiteAdvice(reason=f"the adapter of {operation} cannot be loaded: its import {error}", failed=True)
+    return SiteAdvice(reason=f"the adapter of {operation} cannot be used: {_text(error)}")
 
 
 def _consult(
@@ -299,5 +306,5 @@ def _text(error: BaseException) -> str:
         return f"SystemExit: it called sys.exit({error.code!r})"
     try:
         return raised(error)
-    except Exception:  # noqa: BLE001 - the text of an exception is code of the site, too
+    except Exception:
         return type(error).__name__

@@ -222,7 +222,7 @@ class Link:
         if not self._scheduled:
             self._schedule()
 
-    def _append(self, chunk: memoryview | bytes | _WithDescriptor) -> None:
+    def _append(self, chunk: bytearray | memoryview | bytes | _WithDescriptor) -> None:
         self._queue.append(chunk)
         self._tail = None
         if not self._scheduled:
@@ -234,6 +234,8 @@ class Link:
 
     def _add_buffers(self, out: bytearray, start: int, attachments: list[Attachment]) -> int:
         """Say in the frame at `start` where its buffers are, and queue those that go behind it."""
+        frame = out[start:]
+        del out[start:]  # making room in the pool may queue notices, which must not get into the frame
         places = [self._place(attachment) for attachment in attachments]
         spots = [
             Spot(IN_BAND, 0, len(attachment.view))
@@ -241,9 +243,7 @@ class Link:
             else Spot(place.segment.number, place.offset, len(attachment.view))
             for place, attachment in zip(places, attachments, strict=True)
         ]
-        self._codec.end_frame(out, start, spots)
-        frame = bytes(memoryview(out)[start:])
-        del out[start:]
+        self._codec.end_frame(frame, 0, spots)
         for place in places:
             if place is not None:
                 self._lend(place)

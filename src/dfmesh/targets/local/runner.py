@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import os
 import secrets
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dfmesh.engine import CLIENT_PREFIX
 from dfmesh.engine.messages import AnyMessage, Payload
 from dfmesh.errors import SessionClosedError, SessionError
-from dfmesh.targets.local.carrier import LocalCarrier
+from dfmesh.targets.local.carrier import LocalCarrier, Receive
 from dfmesh.targets.local.control import Introduce, LinkBroken
 from dfmesh.targets.local.door import Door
 from dfmesh.targets.local.link import Link
@@ -80,7 +81,7 @@ class LocalFederationRunner:
         self._on_lost = on_lost
         by_port = self._transport == "tcp"
         self._carrier = LocalCarrier(self._name, [self._homesite], self._link_broken, share=not by_port)
-        self._carrier.receive = lambda peer, message: on_message(message)
+        self._carrier.receive = _deliver_to(on_message)
         self._door = Door(self._carrier.connect, self._call_failed) if by_port else None
         self._supervisor = Supervisor(
             self._config.path,
@@ -178,6 +179,20 @@ class LocalFederationRunner:
     def _at_exit(self) -> None:
         if self._supervisor is not None and os.getpid() == self._owner:
             self._supervisor.kill_now()
+
+
+def _deliver_to(on_message: Callable[[AnyMessage], None]) -> Receive:
+    """Make what hands messages over; if it fails on one, the others that came with it still arrive."""
+    loop = asyncio.get_running_loop()
+
+    def deliver(peer: str, message: AnyMessage) -> None:
+        try:
+            on_message(message)
+        except Exception as error:
+            text = f"a {type(message).__name__} message was not taken"
+            loop.call_exception_handler({"message": text, "exception": error})
+
+    return deliver
 
 
 def _default_transport() -> str:

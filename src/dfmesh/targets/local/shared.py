@@ -98,18 +98,6 @@ class _PoolSegment(Segment):
         self.view = memoryview(self.memory)
         self.free = list(range(size - block_size, -1, -block_size))
         self.blocks = len(self.free)
-        self._fresh = set(self.free)
-
-    def write(self, offset: int, view: memoryview) -> None:
-        """Copy a buffer into a block."""
-        if offset in self._fresh:
-            # memory that no page is mapped for yet: the kernel fills it faster than one page fault after the other
-            self._fresh.discard(offset)
-            while len(view):
-                written = os.pwrite(self.descriptor, view, offset)
-                view, offset = view[written:], offset + written
-        else:
-            self.view[offset : offset + len(view)] = view
 
 
 class SegmentPool:
@@ -159,7 +147,7 @@ class SegmentPool:
             return None
         self.placed += 1
         offset = segment.free.pop()
-        segment.write(offset, view)
+        segment.view[offset : offset + len(view)] = view
         # append is atomic and takes no lock, so it may be called from any thread, from within the garbage collector
         block = _Block(segment, offset, lambda segment, offset: self._returned.append((segment, offset)))
         return Place(segment, offset, block)

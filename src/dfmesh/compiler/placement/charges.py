@@ -1,0 +1,97 @@
+"""Criteria that add up, in whole units so that equal costs are equal.
+
+A charge has a part per variable and a part per shipment and destination. Several criteria become one number per part,
+the first weighted so that no sum of the following ones outweighs a unit of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dfmesh.compiler.placement.objective import Objective
+from dfmesh.compiler.placement.problem import Floats, Problem, Whole
+
+ROOM = 2**61
+"""What all charges of a problem together stay below."""
+
+MONEY_UNIT = 1e-6
+"""Least difference of money that counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Charges:
+    """What a placement is charged.
+
+    Attributes:
+        own: Charge of each variable at each site, `[variable, site]`.
+        shipping: Charge of each shipment from site to site, `[shipment, site, site]`; nothing within a site.
+        unit: Amount of the first criterion (bytes, money) that counts as one.
+        weight: Charge of one unit of the first criterion.
+    """
+
+    own: Whole
+    shipping: Whole
+    unit: float
+    weight: int
+
+    def total(self, problem: Problem, chosen: list[int]) -> int:
+        """Add up the charges of a complete placement."""
+        total = self.own[np.arange(len(chosen)), chosen].sum().item()
+        for index, shipment in enumerate(problem.shipments):
+            ends = {chosen[consumer] for consumer in shipment.consumers}
+            total += self.shipping[index, chosen[shipment.source], sorted(ends)].sum().item()
+        return int(total)
+
+    def first(self, total: int) -> float:
+        """Give the first criterion of a total, in bytes or money."""
+        return total // self.weight * self.unit
+
+
+def charge(problem: Problem, objective: Objective, *, tie_breaks: bool) -> Charges:
+    """State what a placement is charged under an objective.
+
+    Args:
+        problem: What is placed.
+        objective: Of BYTES and TIME bytes are the first criterion, of MONEY money.
+        tie_breaks: Whether nodes away from home and declared order follow.
+    """
+    own, shipping = _money(problem) if objective is Objective.MONEY else _bytes(problem)
+    least = MONEY_UNIT if objective is Objective.MONEY else 1.0
+    nodes, sites = len(problem.variable), len(problem.sites)
+    ranks = nodes * sites + 1
+    weight = ranks * (nodes + 1) if tie_breaks else 1
+    largest = own.max(1, initial=0.0).sum() + shipping.max(2, initial=0.0).max(1, initial=0.0).sum() * sites
+    unit = max(least, largest.item() * weight / (ROOM // (8 * (len(problem.shipments) + 1))))
+    whole = np.rint(own / unit).astype(np.int64) * weight
+    if tie_breaks:
+        counts = np.array([len(members) for members in problem.members], np.int64)[:, None]
+        away = np.ones(sites, np.int64)
+        away[problem.home] = 0
+        whole += counts * (away * ranks + np.arange(sites))
+    return Charges(whole, np.rint(shipping / unit).astype(np.int64) * weight, unit, weight)
+
+
+def _amounts(problem: Problem) -> Floats:
+    return np.array([shipment.amount for shipment in problem.shipments], np.float64)
+
+
+def _per_variable(problem: Problem, per_node: Floats) -> Floats:
+    own = np.zeros(problem.domain.shape)
+    np.add.at(own, np.array(problem.variable, np.intp), per_node)
+    return own
+
+
+def _bytes(problem: Problem) -> tuple[Floats, Floats]:
+    elsewhere = 1.0 - np.eye(len(problem.sites))
+    own = problem.yielded[:, None] * elsewhere[:, problem.home]
+    return _per_variable(problem, own), _amounts(problem)[:, None, None] * elsewhere
+
+
+def _money(problem: Problem) -> tuple[Floats, Floats]:
+    own = problem.work_price + problem.yielded[:, None] * problem.send_price[:, problem.home]
+    return _per_variable(problem, own), _amounts(problem)[:, None, None] * problem.send_price
+
+
+__all__ = ["Charges", "charge"]

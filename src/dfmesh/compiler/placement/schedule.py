@@ -1,0 +1,249 @@
+"""Making good placements: one variable after the other with a look at what must follow, then one by one better."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dfmesh.compiler.placement.charges import Charges
+from dfmesh.compiler.placement.problem import Flags, Floats, Indices, Problem, Whole
+from dfmesh.compiler.placement.windows import TOLERANCE
+
+SWEEPS = 8
+"""How often all variables are looked at again at most."""
+
+
+class Neighbours:
+    """What a variable is charged given the sites of others.
+
+    Attributes:
+        taken: Shipments that each variable takes.
+        sent: Shipments that each variable sends.
+    """
+
+    def __init__(self, problem: Problem, charges: Charges) -> None:
+        self.problem = problem
+        self.charges = charges
+        self.taken: list[list[int]] = [[] for _ in problem.members]
+        self.sent: list[list[int]] = [[] for _ in problem.members]
+        for number, shipment in enumerate(problem.shipments):
+            self.sent[shipment.source].append(number)
+            for consumer in shipment.consumers:
+                self.taken[consumer].append(number)
+
+    def at(self, variable: int, chosen: list[int]) -> Whole:
+        """Give the charge of a variable and of all it takes and sends, for each of its sites.
+
+        Args:
+            variable: The variable.
+            chosen: Site of each other variable; -1 for those that are still open, which cost nothing.
+        """
+        shipping, shipments = self.charges.shipping, self.problem.shipments
+        charge = self.charges.own[variable].copy()
+        for number in self.taken[variable]:
+            start = chosen[shipments[number].source]
+            if start >= 0:
+                row = shipping[number, start].copy()
+                there = [chosen[consumer] for consumer in shipments[number].consumers if consumer != variable]
+                row[[site for site in there if site >= 0]] = 0
+                charge += row
+        for number in self.sent[variable]:
+            ends = sorted({chosen[consumer] for consumer in shipments[number].consumers} - {-1})
+            if ends:
+                charge += shipping[number][:, ends].sum(1)
+        return charge
+
+
+def allowed_sites(problem: Problem, rules: list[list[tuple[int, Flags]]], variable: int, chosen: list[int]) -> Flags:
+    """Give the sites that a variable may have by its domain and the residency rules, given others' sites."""
+    allowed = problem.domain[variable].copy()
+    for other, table in rules[variable]:
+        if chosen[other] >= 0:
+            allowed &= table[:, chosen[other]]
+    return allowed
+
+
+def rules_of(problem: Problem) -> list[list[tuple[int, Flags]]]:
+    """Give for each variable the rules with others, as `[own site, site of the other]`."""
+    rules: list[list[tuple[int, Flags]]] = [[] for _ in problem.members]
+    for (first, second), allowed in problem.residency.items():
+        rules[first].append((second, allowed))
+        rules[second].append((first, allowed.T))
+    return rules
+
+
+class Scheduler:
+    """Makes placements of one problem.
+
+    Attributes:
+        problem: The problem.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._rules = rules_of(problem)
+
+    def dive(
+        self, domain: Flags, heads: Floats, tails: Floats, limit: float, neighbours: Neighbours | None = None
+    ) -> list[int] | None:
+        """Fix variable by variable where the whole ends first, as far as can be seen.
+
+        Args:
+            domain: Sites to choose from.
+            heads: Least ends in those domains.
+            tails: Least times that follow.
+            limit: Seconds within which less charge is preferred to less time.
+            neighbours: What is charged; None if only time counts.
+
+        Returns:
+            Site of each variable; None if a residency rule left no site for one of them.
+        """
+        problem = self.problem
+        chosen = [-1] * len(problem.members)
+        ends: list[float | None] = [None] * len(problem.variable)
+        busy = np.zeros(len(problem.sites))
+        for variable, members in enumerate(problem.members):
+            may = domain[variable] & allowed_sites(problem, self._rules, variable, chosen)
+            sites = np.flatnonzero(may)
+            if not len(sites):
+                return None
+            rows = self._rows(variable, chosen, ends, heads)
+            longest = np.maximum.reduce([rows[node] + tails[node] for node in members])
+            if problem.limited:
+                longest = np.maximum(longest, busy + problem.load[variable])
+            site = _pick(sites, longest, limit, None if neighbours is None else neighbours.at(variable, chosen))
+            chosen[variable] = site
+            busy[site] += problem.load[variable, site]
+            for node in members:
+                ends[node] = rows[node][site].item()
+        return chosen
+
+    def _rows(
+        self, variable: int, chosen: list[int], ends: list[float | None], heads: Floats
+    ) -> dict[int, Floats]:
+        """Give the ends of a variable's nodes at each site, given the others' sites."""
+        problem = self.problem
+        rows: dict[int, Floats] = {}
+        for node in problem.members[variable]:
+            start = np.zeros(len(problem.sites))
+            for edge, source in problem.incoming[node]:
+                if source in rows:
+                    start = np.maximum(start, rows[source])
+                elif (end := ends[source]) is not None:
+                    start = np.maximum(start, end + problem.delay[edge, chosen[problem.variable[source]]])
+                else:
+                    start = np.maximum(start, heads[node] - problem.compute[node])
+            rows[node] = start + problem.compute[node]
+        return rows
+
+    def improve(self, chosen: list[int], neighbours: Neighbours, limit: float, budget: int) -> list[int]:
+        """Move single variables to where they are charged less, within a limit of seconds.
+
+        Args:
+            chosen: A placement within the limit.
+            neighbours: What is charged.
+            limit: Seconds; infinite if time does not matter.
+            budget: Variables that may be looked at.
+        """
+        chosen = list(chosen)
+        for _ in range(SWEEPS):
+            known = list(chosen)
+            budget -= len(chosen)
+            if budget < 0:
+                break
+            self._sweep(chosen, neighbours, limit)
+            if np.isfinite(limit) and self.problem.seconds(chosen) > limit + TOLERANCE:
+                return known
+            if chosen == known:
+                break
+        return chosen
+
+    def _sweep(self, chosen: list[int], neighbours: Neighbours, limit: float) -> None:
+        """Look at every variable once, in order: ends before it are kept up to date, times after it have not changed.
+
+        A variable whose nodes are not next to one another may move where it is late after all; `improve` looks.
+        """
+        problem = self.problem
+        tails = following(problem, chosen)
+        ends: list[float | None] = [None] * len(problem.variable)
+        busy = np.bincount(chosen, problem.load[np.arange(len(chosen)), chosen], len(problem.sites))
+        finishes: list[float] = problem.finishes(chosen)
+        for variable, members in enumerate(problem.members):
+            here = chosen[variable]
+            may = allowed_sites(problem, self._rules, variable, chosen)
+            if may.sum() > 1:
+                charge = neighbours.at(variable, chosen)
+                cheaper = np.flatnonzero(may & (charge < charge[here]))
+                if len(cheaper):
+                    late = self._late(variable, chosen, ends, finishes, tails)
+                    busy[here] -= problem.load[variable, here]
+                    for site in cheaper[np.argsort(charge[cheaper], kind="stable")].tolist():
+                        if max(late[site], busy[site] + problem.load[variable, site]) <= limit + TOLERANCE:
+                            chosen[variable] = site
+                            break
+                    busy[chosen[variable]] += problem.load[variable, chosen[variable]]
+            for node in members:
+                ends[node] = self._end(node, chosen, ends, finishes)
+
+    def _end(self, node: int, chosen: list[int], ends: list[float | None], finishes: list[float]) -> float:
+        problem = self.problem
+        site = chosen[problem.variable[node]]
+        start = 0.0
+        for edge, source in problem.incoming[node]:
+            end = ends[source]
+            arrival = finishes[source] if end is None else end
+            start = max(start, arrival + problem.delay[edge, chosen[problem.variable[source]], site].item())
+        return start + problem.compute[node, site].item()
+
+    def _late(
+        self,
+        variable: int,
+        chosen: list[int],
+        ends: list[float | None],
+        finishes: list[float],
+        tails: list[float],
+    ) -> Floats:
+        """Give the longest path through a variable for each of its sites, all others left where they are."""
+        problem = self.problem
+        rows: dict[int, Floats] = {}
+        longest = np.zeros(len(problem.sites))
+        for node in problem.members[variable]:
+            start = np.zeros(len(problem.sites))
+            for edge, source in problem.incoming[node]:
+                if source in rows:
+                    start = np.maximum(start, rows[source])
+                    continue
+                end = ends[source]
+                arrival = finishes[source] if end is None else end
+                start = np.maximum(start, arrival + problem.delay[edge, chosen[problem.variable[source]]])
+            rows[node] = start + problem.compute[node]
+            longest = np.maximum(longest, rows[node])
+            for edge, target in problem.outgoing[node]:
+                other = problem.variable[target]
+                if other != variable:
+                    rest = problem.compute[target, chosen[other]] + tails[target]
+                    longest = np.maximum(longest, rows[node] + problem.delay[edge][:, chosen[other]] + rest)
+        return longest
+
+
+def following(problem: Problem, chosen: list[int]) -> list[float]:
+    """Give the time that passes after each node of a complete placement."""
+    tails = [0.0] * len(problem.variable)
+    for node in range(len(tails) - 1, -1, -1):
+        site = chosen[problem.variable[node]]
+        for edge, target in problem.outgoing[node]:
+            there = chosen[problem.variable[target]]
+            rest = problem.delay[edge, site, there].item() + problem.compute[target, there].item() + tails[target]
+            tails[node] = max(tails[node], rest)
+    return tails
+
+
+def _pick(sites: Indices, longest: Floats, limit: float, charge: Whole | None) -> int:
+    if charge is not None:
+        within = sites[longest[sites] <= limit + TOLERANCE]
+        if len(within):
+            order = np.lexsort((longest[within], charge[within]))
+            return int(within[order[0]])
+    return int(sites[longest[sites].argmin()])
+
+
+__all__ = ["Neighbours", "Scheduler", "following"]

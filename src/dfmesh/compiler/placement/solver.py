@@ -1,0 +1,266 @@
+"""Solving a placement problem: one criterion after the other, each with its proof."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dfmesh.compiler.placement.charges import Charges, charge
+from dfmesh.compiler.placement.objective import Objective
+from dfmesh.compiler.placement.ordering import search_order
+from dfmesh.compiler.placement.plan import SECOND_DIGITS, Certificate
+from dfmesh.compiler.placement.problem import Flags, Problem
+from dfmesh.compiler.placement.relaxation import Relaxation
+from dfmesh.compiler.placement.schedule import Neighbours, Scheduler
+from dfmesh.compiler.placement.search import NANOSECOND, Search
+from dfmesh.compiler.placement.windows import Windows, keep_residency
+
+SEARCHED = 250
+"""Variables up to which there is a search tree; one level each, on Python's stack."""
+
+PROBES = 8
+"""Limits of seconds that are tried out on the way to the least possible."""
+
+ENTRIES = 60_000_000
+"""Table entries that a bound of charges may pass over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much may be done, in steps, so that the clock decides nothing.
+
+    Attributes:
+        steps: Choices that each search tree may look at.
+        sweeps: Variables that local search may look at.
+    """
+
+    steps: int = 20_000
+    sweeps: int = 8_000
+
+
+@dataclass(slots=True)
+class Solution:
+    """A placement with what is proven about it, one site per variable."""
+
+    chosen: list[int]
+    certificate: Certificate
+
+
+class InfeasibleError(Exception):
+    """The rules of a problem leave no placement; only used inside the compiler."""
+
+
+def solve(problem: Problem, objective: Objective, effort: Effort) -> Solution:
+    """Find a best placement.
+
+    Raises:
+        InfeasibleError: the rules leave none.
+    """
+    return _Solver(problem, objective, effort).solve()
+
+
+class _Solver:
+    def __init__(self, problem: Problem, objective: Objective, effort: Effort) -> None:
+        self.problem = problem
+        self.objective = objective
+        self.effort = effort
+        self.windows = Windows(problem)
+        self.scheduler = Scheduler(problem)
+        self.order = search_order(problem)
+        self.searched = len(self.order) <= SEARCHED
+        self.steps = 0
+        self.domain = problem.domain.copy()
+        if not keep_residency(problem, self.domain):
+            raise InfeasibleError
+
+    def solve(self) -> Solution:
+        if self.objective is Objective.TIME:
+            return self.time_first()
+        return self.charges_first()
+
+    # Seconds first, then bytes and the rest in one
+
+    def time_first(self) -> Solution:
+        chosen, bound, complete = self.least_seconds(self.start(), self.domain, None)
+        limit = self.problem.seconds(chosen)
+        charges = charge(self.problem, Objective.TIME, tie_breaks=True)
+        chosen, least, complete_charges = self.least_charges(chosen, charges, limit)
+        estimate = self.problem.estimate(chosen)
+        certificate = Certificate(
+            self.objective,
+            cost=estimate.seconds,
+            bound=estimate.seconds if complete else min(round(bound, SECOND_DIGITS), estimate.seconds),
+            tie_break=estimate.bytes_moved,
+            tie_break_bound=estimate.bytes_moved if complete_charges else min(charges.first(least), estimate.bytes_moved),
+            complete=complete and complete_charges,
+            steps=self.steps,
+        )
+        return Solution(chosen, certificate)
+
+    # Charges first, then seconds, then the tie-breaks
+
+    def charges_first(self) -> Solution:
+        problem = self.problem
+        charges = charge(problem, self.objective, tie_breaks=False)
+        chosen, least, complete = self.least_charges(self.start(charges), charges, np.inf)
+        total = charges.total(problem, chosen)
+        chosen, bound, complete_seconds = self.least_seconds(chosen, self.domain, (charges, total))
+        limit = problem.seconds(chosen)
+        both = charge(problem, self.objective, tie_breaks=True)
+        chosen, _, complete_ties = self.least_charges(chosen, both, limit)
+        estimate = problem.estimate(chosen)
+        cost = estimate.bytes_moved if self.objective is Objective.BYTES else estimate.money
+        certificate = Certificate(
+            self.objective,
+            cost=cost,
+            bound=cost if complete else min(charges.first(least), cost),
+            tie_break=estimate.seconds,
+            tie_break_bound=estimate.seconds if complete_seconds else min(bound, estimate.seconds),
+            complete=complete and complete_seconds and complete_ties,
+            steps=self.steps,
+        )
+        return Solution(chosen, certificate)
+
+    # Parts
+
+    def start(self, charges: Charges | None = None) -> list[int]:
+        """Give some placement that keeps the rules."""
+        heads, tails = self.windows.heads(self.domain), self.windows.tails(self.domain)
+        neighbours = None if charges is None else Neighbours(self.problem, charges)
+        limit = 0.0 if charges is None else np.inf
+        chosen = self.scheduler.dive(self.domain, heads, tails, limit, neighbours)
+        if chosen is None:
+            chosen = self.any_placement()
+        return chosen
+
+    def any_placement(self) -> list[int]:
+        relaxation = Relaxation(self.problem, None, self.order, self.domain, 1)
+        tails = np.zeros_like(self.problem.compute)
+        search = Search(
+            self.problem, relaxation, None, self.order, tails, limit=np.inf, floor=np.inf, goal_seconds=True,
+            budget=max(self.effort.steps, 50_000),
+        )
+        search.run()
+        self.steps += search.steps
+        if search.best is None:
+            raise InfeasibleError
+        return search.best
+
+    def least_seconds(
+        self, chosen: list[int], domain: Flags, charged: tuple[Charges, int] | None
+    ) -> tuple[list[int], float, bool]:
+        """Give a placement of least seconds, within a total of charges, a lower bound, and whether it is proven."""
+        relaxation = None
+        if charged is not None:
+            relaxation = self.relaxation(charged[0], domain, charged[1] + 1)
+            domain = relaxation.domain
+        bound = self.windows.bound(domain)
+        chosen, bound = self.probe(chosen, domain, bound, charged)
+        best = self.problem.seconds(chosen)
+        if best <= bound + NANOSECOND / 2:
+            return chosen, best, True
+        tight = self.windows.tighten(domain, best - NANOSECOND)
+        if tight is None:
+            return chosen, best, True
+        if not self.searched:
+            return chosen, bound, False
+        return self.search_seconds(chosen, tight, bound, relaxation, charged)
+
+    def search_seconds(
+        self,
+        chosen: list[int],
+        domain: Flags,
+        bound: float,
+        relaxation: Relaxation | None,
+        charged: tuple[Charges, int] | None,
+    ) -> tuple[list[int], float, bool]:
+        if relaxation is None:
+            relaxation = Relaxation(self.problem, None, self.order, domain, 1)
+        else:
+            for variable, site in zip(*np.nonzero(relaxation.domain & ~domain), strict=True):
+                relaxation.remove(int(variable), int(site))
+            relaxation.lean_back()
+        search = Search(
+            self.problem,
+            relaxation,
+            None if charged is None else charged[0].shipping.tolist(),
+            self.order,
+            self.windows.tails(domain),
+            limit=self.problem.seconds(chosen) - NANOSECOND,
+            floor=bound + NANOSECOND / 2,
+            goal_seconds=True,
+            budget=self.effort.steps,
+        )
+        search.run()
+        self.steps += search.steps
+        return search.best or chosen, bound, search.complete
+
+    def probe(
+        self, chosen: list[int], domain: Flags, bound: float, charged: tuple[Charges, int] | None
+    ) -> tuple[list[int], float]:
+        """Try limits between bound and best: some raise the bound, in some a better placement is found."""
+        best = self.problem.seconds(chosen)
+        neighbours = None if charged is None else Neighbours(self.problem, charged[0])
+        target, open_to = bound, best
+        for _ in range(PROBES):
+            if best <= bound + NANOSECOND / 2 or open_to <= bound + NANOSECOND:
+                break
+            tight = self.windows.tighten(domain, target)
+            if tight is None:
+                bound = target
+            else:
+                open_to = target
+                bound = max(bound, self.windows.bound(tight))
+                found = self.dive_in(tight, target, neighbours)
+                if found is not None and self.keeps(found, charged) and self.problem.seconds(found) < best:
+                    chosen, best = found, self.problem.seconds(found)
+            open_to = min(open_to, best)
+            target = (bound + open_to) / 2
+        return chosen, bound
+
+    def dive_in(self, domain: Flags, limit: float, neighbours: Neighbours | None) -> list[int] | None:
+        heads, tails = self.windows.heads(domain), self.windows.tails(domain)
+        return self.scheduler.dive(domain, heads, tails, limit, neighbours)
+
+    def keeps(self, chosen: list[int], charged: tuple[Charges, int] | None) -> bool:
+        return charged is None or charged[0].total(self.problem, chosen) <= charged[1]
+
+    def least_charges(self, chosen: list[int], charges: Charges, limit: float) -> tuple[list[int], int, bool]:
+        """Give a placement of least charges within a limit of seconds, a lower bound, and whether it is proven."""
+        problem = self.problem
+        neighbours = Neighbours(problem, charges)
+        chosen = self.scheduler.improve(chosen, neighbours, limit, self.effort.sweeps)
+        total = charges.total(problem, chosen)
+        domain = self.windows.tighten(self.domain, limit) if np.isfinite(limit) else self.domain
+        if domain is None:
+            domain = self.domain
+        relaxation = self.relaxation(charges, domain, total, limit)
+        if relaxation.base >= total:
+            return chosen, total, True
+        if not self.searched:
+            return chosen, relaxation.base, False
+        relaxation.lean_back()
+        search = Search(
+            problem,
+            relaxation,
+            charges.shipping.tolist(),
+            self.order,
+            self.windows.tails(domain),
+            limit=limit,
+            goal_seconds=False,
+            budget=self.effort.steps,
+        )
+        search.run()
+        self.steps += search.steps
+        return search.best or chosen, relaxation.base, search.complete
+
+    def relaxation(self, charges: Charges, domain: Flags, ceiling: int, limit: float = np.inf) -> Relaxation:
+        relaxation = Relaxation(self.problem, charges, self.order, domain, ceiling)
+        if np.isfinite(limit):
+            relaxation.forbid_slow(self.windows.heads(domain), self.windows.tails(domain), limit)
+        relaxation.ascend(min(40, ENTRIES // (2 * relaxation.tables.size + 1)))
+        return relaxation
+
+
+__all__ = ["Effort", "InfeasibleError", "Solution", "solve"]

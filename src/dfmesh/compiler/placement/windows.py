@@ -1,0 +1,157 @@
+"""How early each node can end and how much must follow it, at each site, and which sites that rules out.
+
+`heads[n, s]` is the least time at which node n can end at site s, `tails[n, s]` the least time that passes after it.
+Both let every receiver of a value choose the sender's site for itself, so they are never too large. A site at which
+the two add up to more than a limit cannot be part of a placement within that limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dfmesh.compiler.placement.problem import Flags, Floats, Indices, Problem
+
+ROUNDS = 12
+"""How often ruling out is repeated at most while it still finds something."""
+
+TOLERANCE = 4e-10
+"""Seconds by which a limit may be passed: sums of times are inexact, and are compared to a nanosecond."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """Nodes that can be computed at once, with their edges ordered by node; `starts` marks each node's first."""
+
+    nodes: Indices
+    edges: Indices
+    starts: Indices
+
+
+class Windows:
+    """Heads and tails for one problem, whatever its domains."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.own = np.array(problem.variable, np.intp)
+        edges = list(zip(problem.source.tolist(), problem.target.tolist(), strict=True))
+        self.forward = _levels(len(self.own), [(target, source) for source, target in edges])
+        self.backward = _levels(len(self.own), edges)
+
+    def heads(self, domain: Flags) -> Floats:
+        """Give the least end of each node at each site, `[node, site]`; infinite where it may not be."""
+        problem = self.problem
+        heads = np.where(domain[self.own], problem.compute, np.inf)
+        for level in self.forward:
+            arrivals = (heads[problem.source[level.edges]][:, :, None] + problem.delay[level.edges]).min(1)
+            heads[level.nodes] += np.maximum.reduceat(arrivals, level.starts, axis=0)
+        return heads
+
+    def tails(self, domain: Flags) -> Floats:
+        """Give the least time that follows each node at each site, `[node, site]`."""
+        problem = self.problem
+        rest = np.where(domain[self.own], problem.compute, np.inf)
+        tails = np.zeros_like(rest)
+        for level in self.backward:
+            follow = (problem.delay[level.edges] + rest[problem.target[level.edges]][:, None, :]).min(2)
+            tails[level.nodes] = np.maximum.reduceat(follow, level.starts, axis=0)
+            rest[level.nodes] += tails[level.nodes]
+        return tails
+
+    def through(self, domain: Flags) -> tuple[Floats, Floats]:
+        """Give the least length of a path through each variable at each site, `[variable, site]`, and the tails."""
+        tails = self.tails(domain)
+        total = self.heads(domain) + tails
+        through = np.zeros(domain.shape)
+        np.maximum.at(through, self.own, total)
+        return through, tails
+
+    def bound(self, domain: Flags) -> float:
+        """Give seconds that every placement in the domains takes at the least."""
+        through, _ = self.through(domain)
+        return max(through.min(1).max(initial=0.0).item(), self.load_bound(domain))
+
+    def load_bound(self, domain: Flags) -> float:
+        """Give seconds that some site of limited capacity is busy at the least."""
+        problem = self.problem
+        if not problem.limited:
+            return 0.0
+        fixed = domain.sum(1) == 1
+        busiest = np.where(domain[fixed], problem.load[fixed], 0.0).sum(0).max(initial=0.0).item()
+        limited = np.isfinite(problem.capacity)
+        bound_there = ~(domain & ~limited).any(1)
+        least = np.where(domain, problem.load * problem.capacity, np.inf)[bound_there][:, limited].min(1, initial=np.inf)
+        shared = least.sum().item() / problem.capacity[limited].sum().item()
+        return max(busiest, shared)
+
+    def tighten(self, domain: Flags, limit: float) -> Flags | None:
+        """Rule out sites that no placement within a limit of seconds uses; None if there is no such placement."""
+        domain = domain.copy()
+        for _ in range(ROUNDS):
+            if not keep_residency(self.problem, domain):
+                return None
+            through, _ = self.through(domain)
+            tight = domain & (through <= limit + TOLERANCE)
+            self.keep_capacity(tight, limit)
+            if not tight.any(1).all():
+                return None
+            if (tight == domain).all():
+                break
+            domain = tight
+        return domain if self.load_bound(domain) <= limit + TOLERANCE else None
+
+    def keep_capacity(self, domain: Flags, limit: float) -> None:
+        """Rule out sites that would be too busy with what is there already."""
+        load = self.problem.load
+        if not self.problem.limited:
+            return
+        fixed = domain.sum(1) == 1
+        busy = np.where(domain[fixed], load[fixed], 0.0).sum(0)
+        domain[~fixed] &= busy[None] + load[~fixed] <= limit + TOLERANCE
+        domain[fixed] &= (busy <= limit + TOLERANCE)[None] | (load[fixed] == 0)
+
+
+def keep_residency(problem: Problem, domain: Flags) -> bool:
+    """Rule out sites that residency forbids whatever the other side does; False if nothing is left somewhere."""
+    changed = bool(problem.residency)
+    while changed:
+        changed = False
+        for (first, second), allowed in problem.residency.items():
+            for variable, reachable in (
+                (second, allowed[domain[first]].any(0)),
+                (first, allowed[:, domain[second]].any(1)),
+            ):
+                if (domain[variable] & ~reachable).any():
+                    domain[variable] &= reachable
+                    changed = True
+    return bool(domain.any(1).all())
+
+
+def _levels(count: int, edges: Iterable[tuple[int, int]]) -> list[_Level]:
+    """Order nodes so that those that an edge `(node, earlier)` names come first."""
+    before: list[list[tuple[int, int]]] = [[] for _ in range(count)]
+    after: list[list[int]] = [[] for _ in range(count)]
+    for edge, (node, earlier) in enumerate(edges):
+        before[node].append((edge, earlier))
+        after[earlier].append(node)
+    waiting = [len(found) for found in before]
+    ready = [node for node in range(count) if not waiting[node]]
+    levels = []
+    while ready:
+        following = []
+        for node in ready:
+            for later in after[node]:
+                waiting[later] -= 1
+                if not waiting[later]:
+                    following.append(later)
+        ready = sorted(following)
+        if ready:
+            counts = np.array([len(before[node]) for node in ready], np.intp)
+            found = np.array([edge for node in ready for edge, _ in before[node]], np.intp)
+            levels.append(_Level(np.array(ready, np.intp), found, np.concatenate(([0], counts.cumsum()[:-1]))))
+    return levels
+
+
+__all__ = ["TOLERANCE", "Windows", "keep_residency"]

@@ -1,0 +1,72 @@
+"""File names: safe and distinct, whatever a place is called."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from dfmesh import ResultItem
+from dfmesh.cli.result_files import ResultFiles, sniff, write_value
+
+
+def item(place, frame=(0,), value=1, node="%1"):
+    return ResultItem(place, frame, value, "a", node)
+
+
+@pytest.mark.parametrize("place", ["../up", "/etc/passwd", "..", "a/b", "", "index.json", "C:\\x", "~", "-rf"])
+def test_no_place_leaves_the_directory(tmp_path, place):
+    files = ResultFiles(tmp_path / "out")
+    entry = files.write(item(place))
+    files.write_index({})
+    path = (tmp_path / "out" / entry["file"]).resolve()
+    assert path.is_relative_to(tmp_path / "out")
+    assert path.parent.parent == tmp_path / "out"
+    assert json.loads((tmp_path / "out/index.json").read_text())["results"][0]["place"] == place
+
+
+def test_places_that_look_alike_stay_apart(tmp_path):
+    files = ResultFiles(tmp_path)
+    written = {files.write(item(place))["file"].lower() for place in ("a/b", "a:b", "A_b", "a_b", "a_b-1")}
+    assert len(written) == 5
+
+
+def test_several_yields_to_one_place_stay_apart(tmp_path):
+    files = ResultFiles(tmp_path, frozenset({"p"}))
+    assert [files.write(item("p", node=node))["file"] for node in ("%1", "%2", "named")] == [
+        "p/0000-1.json",
+        "p/0000-2.json",
+        "p/0000-named.json",
+    ]
+
+
+def test_the_index_is_in_frame_order(tmp_path):
+    files = ResultFiles(tmp_path)
+    for frame in ((0, 2), (0, 0), (0, 10)):
+        files.write(item("p", frame))
+    index = json.loads(files.write_index({"job": "x"}).read_text())
+    assert [entry["frame"] for entry in index["results"]] == [[0, 0], [0, 2], [0, 10]]
+    assert index["job"] == "x"
+
+
+def test_tables_that_parquet_cannot_hold(tmp_path):
+    union = pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), [pa.array([1, 2]), pa.array(["a", "b"])])
+    table = pa.table({"u": union})
+    path = write_value(table, tmp_path / "t")
+    assert path.suffix == ".arrow"
+    assert pa.ipc.open_file(str(path)).read_all().equals(table)
+
+
+@pytest.mark.parametrize(
+    ("data", "extension"),
+    [
+        (b"\xff\xd8\xff\xe0", "jpg"),
+        (b"RIFF0000WEBP", "webp"),
+        (b"\x89HDF\r\n\x1a\n", "h5"),
+        (b"", "bin"),
+        (b"RIFF", "bin"),
+    ],
+)
+def test_sniffing(data, extension):
+    assert sniff(data) == extension
