@@ -20,6 +20,7 @@ from contestants import BENCHMARKS, Contestant
 
 MEGABYTE = 1 << 20
 ORDER_SEED = 7
+MOST_PROBLEMS = 2
 MESSAGES_SHOWN = 20
 
 
@@ -35,12 +36,28 @@ class Case:
 
 @dataclass
 class Measurement:
-    """What one contestant showed for one case: per figure a value of every repeat, and what went wrong."""
+    """What one contestant showed for one case.
 
+    Attributes:
+        refused: Why it is not measured at all.
+        figures: Per figure a value of every repeat that succeeded.
+        problems: What went wrong in the other repeats.
+    """
+
+    refused: str = ""
     figures: dict[str, list[float]] = field(default_factory=dict)
-    problem: str = ""
+    problems: list[str] = field(default_factory=list)
 
-    def add(self, found: Mapping[str, float]) -> None:
+    @property
+    def given_up(self) -> bool:
+        """Whether to spend no more time on it."""
+        return bool(self.refused) or len(self.problems) >= MOST_PROBLEMS
+
+    def add(self, found: Mapping[str, float] | str) -> None:
+        """Note the figures of one repeat, or what went wrong in it."""
+        if isinstance(found, str):
+            self.problems.append(found)
+            return
         for figure, value in found.items():
             self.figures.setdefault(figure, []).append(value)
 
@@ -84,29 +101,29 @@ def cases(quick: bool, with_peers: bool) -> list[Case]:
 def run_all(contestants: list[Contestant], todo: list[Case], repeats: int) -> Results:
     """Measure everything, interleaved: case after case, and in each of them one contestant after another."""
     shuffle = random.Random(ORDER_SEED).sample
-    results: Results = {
-        (c.name, case.name): Measurement(problem=c.refuses(case.name)) for c in contestants for case in todo
-    }
+    results: Results = {(c.name, case.name): Measurement(c.refuses(case.name)) for c in contestants for case in todo}
     for repeat in range(repeats):
         for case in todo:
             for contestant in shuffle(contestants, len(contestants)):
                 measurement = results[contestant.name, case.name]
-                if measurement.problem or repeat >= contestant.repeats_at_most(case.name):
+                if measurement.given_up or repeat >= contestant.repeats_at_most(case.name):
                     continue
                 begin = time.perf_counter()
-                measurement.problem = run_child(contestant, case, measurement)
-                report(repeat, contestant, case, measurement, time.perf_counter() - begin)
+                found = run_child(contestant, case)
+                measurement.add(found)
+                report(repeat, contestant, case, found, time.perf_counter() - begin)
     return results
 
 
-def report(repeat: int, contestant: Contestant, case: Case, measurement: Measurement, seconds: float) -> None:
-    latest = ", ".join(f"{figure} {values[-1]:.6g}" for figure, values in measurement.figures.items())
-    line = f"[{repeat + 1}] {case.name:<12} {contestant.name:<12} {seconds:6.1f} s  {measurement.problem or latest}"
+def report(repeat: int, contestant: Contestant, case: Case, found: dict[str, float] | str, seconds: float) -> None:
+    """Show on standard error how one measurement went."""
+    shown = found if isinstance(found, str) else ", ".join(f"{figure} {value:.6g}" for figure, value in found.items())
+    line = f"[{repeat + 1}] {case.name:<12} {contestant.name:<12} {seconds:6.1f} s  {shown}"
     print(line, file=sys.stderr, flush=True)
 
 
-def run_child(contestant: Contestant, case: Case, measurement: Measurement) -> str:
-    """Make one measurement in a process of its own; adds its figures and gives the problem, if there was one."""
+def run_child(contestant: Contestant, case: Case) -> dict[str, float] | str:
+    """Make one measurement in a process of its own; gives its figures, or what went wrong."""
     command = [*contestant.command, case.kind, json.dumps(dict(case.parameters))]
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         child = subprocess.Popen(
@@ -120,8 +137,7 @@ def run_child(contestant: Contestant, case: Case, measurement: Measurement) -> s
             end_group(child)
         if exit_code != 0:
             return failure(errors, exit_code)
-        measurement.add(figures(output))
-    return ""
+        return figures(output)
 
 
 def end_group(child: subprocess.Popen[bytes]) -> None:

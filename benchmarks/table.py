@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from measure import Results, Spread
+from measure import Measurement, Results, Spread
 
 MISSING = "-"
 SUBJECT = "dfmesh"
@@ -106,8 +106,7 @@ def spread(row: Row, results: Results, name: str) -> Spread | None:
 
 
 def cell(row: Row, results: Results, name: str) -> str:
-    found = spread(row, results, name)
-    problem = shortened(results[name, row.case].problem)
+    found, problem = spread(row, results, name), trouble(results[name, row.case])
     if found is None:
         return problem or MISSING
     written = row.written(found.median)
@@ -116,8 +115,13 @@ def cell(row: Row, results: Results, name: str) -> str:
     return f"{written}; {problem}" if problem else written
 
 
-def shortened(problem: str) -> str:
-    return problem if len(problem) <= WIDEST_PROBLEM else f"{problem[: WIDEST_PROBLEM - 3]}..."
+def trouble(measurement: Measurement) -> str:
+    """Why there are fewer figures than repeats."""
+    if measurement.refused or not measurement.problems:
+        return measurement.refused
+    problems = measurement.problems
+    worst = problems[0] if len(problems[0]) <= WIDEST_PROBLEM else f"{problems[0][: WIDEST_PROBLEM - 3]}..."
+    return f"{len(problems)} more {worst}" if measurement.figures else worst
 
 
 def ratio(row: Row, results: Results, name: str) -> str:

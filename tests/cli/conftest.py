@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from textwrap import dedent
 
@@ -135,28 +132,3 @@ def shop(tmp_path: Path) -> Path:
     (tmp_path / "cli_shop.py").write_text(ADAPTERS, "utf-8")
     (tmp_path / "shopping.py").write_text(PIPELINE, "utf-8")
     return tmp_path
-
-
-def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
-    """Start `dfmesh` as a process of its own, in a process group of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-c", "from dfmesh.cli import main; main()", *arguments],
-        cwd=cwd,
-        env={**os.environ, "COLUMNS": "200"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        start_new_session=True,
-    )
-
-
-def dfmesh(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run `dfmesh` as a process of its own and wait for it."""
-    process = start(*arguments, cwd=cwd)
-    try:
-        out, err = process.communicate(timeout=60)
-    except BaseException:
-        process.kill()
-        raise
-    return subprocess.CompletedProcess(arguments, process.returncode, out, err)

@@ -70,9 +70,9 @@ def test_rows_say_where_and_why(federation):
     assert used.next_best.bytes_moved == pytest.approx(4e9, rel=1e-6)
     assert used.location.endswith(f"test_explain.py:{write_pipeline.__code__.co_firstlineno + 4}")
     assert (used.seconds, used.size) == (1, 10)
-    assert rows["%4"].why == "you chose the site"
-    assert rows["%3"].why == "beside t.Use used"
-    assert rows["%3"].place == "small"
+    assert rows["%2"].why == "you chose the site"
+    assert rows["%1"].why == "beside t.Use used"
+    assert rows["%1"].place == "small"
 
 
 def test_links_count_each_value_once_and_agree_with_the_estimate(federation):

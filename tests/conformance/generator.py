@@ -161,7 +161,6 @@ class _Maker:
         self.left = rng.randint(1, options.operations)
         self.parameters: dict[str, Any] = {}
         self.places = 0
-        self.streams: dict[str, int] = {}
         self.odd_used: set[str] = set()
 
     # The whole.
@@ -221,14 +220,14 @@ class _Maker:
             elif draw < 0.32 and self.options.branches:
                 body.append(self._chosen(visible))
             elif draw < 0.45:
-                body.append(self._yield(visible, depth))
+                body.append(self._yield(visible))
             else:
-                body.append(self._call(visible, depth))
+                body.append(self._call(visible))
         if self.rng.random() < 0.9 or depth == 0:
-            body.append(self._yield(visible, depth))
+            body.append(self._yield(visible))
         return body
 
-    def _call(self, visible: list[Visible], depth: int) -> Call:
+    def _call(self, visible: list[Visible]) -> Call:
         self.left -= 1
         makers = [self._add, self._add, self._combine, self._mix, self._mix, self._pair, self._record, self._numbers]
         makers += [self._stream, self._table, self._total, self._concat, self._identity]
@@ -237,8 +236,6 @@ class _Maker:
         operation, arguments, shape = self.rng.choice(makers)(visible)
         call = Call(self._name("n"), operation, tuple(arguments.items()), self._site(operation), self._after(visible))
         visible.append(Visible(Ref(call.id), shape, call.id))
-        if operation == "calc.Stream":
-            self.streams[call.id] = depth
         return call
 
     def _site(self, operation: str) -> str | tuple[str, ...] | None:
@@ -256,15 +253,12 @@ class _Maker:
             return ()
         return tuple(self.rng.sample(known, min(len(known), self.rng.randint(1, 2))))
 
-    def _yield(self, visible: list[Visible], depth: int) -> Yield:
+    def _yield(self, visible: list[Visible]) -> Yield:
         self.places += 1
         odd = self.options.odd_names and self.rng.random() < 0.05
         place = f"{self.rng.choice(['class', 'self', 'a-b', 'ö', ''])} {self.places}" if odd else f"y{self.places}"
         whole = [item for item in self._open(visible) if not isinstance(item.expression, Param)]
         value = self._recent(whole).expression if whole and self.rng.random() < 0.8 else self._any(visible)[0]
-        if isinstance(value, Ref) and not value.path and self.streams.get(value.id, depth) != depth:
-            # A stream is yielded item by item where it is made; inside a further loop that is not decided.
-            value = ListE((value,))
         return Yield(place, value)
 
     def _loop(self, visible: list[Visible], depth: int, frames: int) -> list[Any]:

@@ -1,85 +1,17 @@
-"""A federation of stub sites in real processes, driven from a test."""
+"""Fixtures of the tests of targets."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
-import msgspec
-import psutil
 import pytest
+from stub_federation import STUB, Config, Stubs, Test, shared_files, site_processes
 
-from dfmesh.engine.messages import FailureReport, StartJob
 from dfmesh.targets.local.runner import LocalFederationRunner
-
-STUB = (str(Path(__file__).with_name("stub_site.py")),)
-
-
-class Config:
-    """As much of a `FederationConfig` as the target looks at."""
-
-    def __init__(self, path: Path, sites: Iterable[str]) -> None:
-        self.path = path
-        self.sites = dict.fromkeys(sites)
-
-
-class Stubs:
-    """A running federation of stubs and what the client hears of it."""
-
-    def __init__(self, runner: LocalFederationRunner) -> None:
-        self.runner = runner
-        self.got: asyncio.Queue[Any] = asyncio.Queue()
-        self.lost: asyncio.Queue[str] = asyncio.Queue()
-
-    def tell(self, *command: Any, to: str = "a", job: str = "job") -> None:
-        words = command if to == "a" else ("via", to, *command)
-        self.runner.send(StartJob(job, msgspec.json.encode(words)))
-
-    async def hear(self) -> Any:
-        return await asyncio.wait_for(self.got.get(), 15)
-
-    async def hear_text(self) -> str:
-        message = await self.hear()
-        assert isinstance(message, FailureReport), message
-        return message.failure.message
-
-    async def ask(self, *command: Any, to: str = "a", job: str = "job") -> str:
-        self.tell(*command, to=to, job=job)
-        return await self.hear_text()
-
-    async def memory_is_free(self, site: str) -> bool:
-        """Whether a site gets all its shared memory back; that takes another way than our question."""
-        for _ in range(100):
-            if (await self.ask("memory", to=site)).split()[1] == "0":
-                return True
-        return False
-
-
-Test = Callable[[Stubs], Awaitable[None]]
-
-
-def shared_files() -> set[str]:
-    """Whatever processes like ours could leave behind in a file system."""
-    return {
-        str(path)
-        for folder in ("/dev/shm", "/tmp", str(Path.home()), "/run", "/var/tmp")
-        if os.path.isdir(folder)
-        for path in Path(folder).iterdir()
-        if "pytest" not in path.name and "bash_jobs" not in path.name and "dfmesh" in path.name
-    }
-
-
-def site_processes() -> list[psutil.Process]:
-    """Stub sites that run, whoever started them."""
-    return [
-        process
-        for process in psutil.process_iter(["cmdline"])
-        if STUB[0] in (process.info["cmdline"] or []) and process.status() != psutil.STATUS_ZOMBIE
-    ]
 
 
 @pytest.fixture(params=["unix", "tcp"])

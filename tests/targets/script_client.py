@@ -5,7 +5,7 @@ import os
 import sys
 import threading
 
-from conftest import STUB, Config, Stubs
+from stub_federation import STUB, Config, Stubs
 
 from dfmesh.targets.local.runner import LocalFederationRunner
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import psutil
 import pytest
-from conftest import STUB, Config, Stubs
+from stub_federation import STUB, Config, Stubs
 
-from dfmesh.engine.messages import JobStarted, StartJob, YieldPackage
+from dfmesh.engine.messages import JobStarted, SiteLost, StartJob, YieldPackage
 from dfmesh.errors import SessionClosedError, SessionError
 from dfmesh.targets.local.runner import LocalFederationRunner
 from dfmesh.targets.local.supervisor import Supervisor
@@ -107,8 +107,8 @@ def test_a_dead_homesite_is_told_of_and_restarted(run_stubs: Run, transport: str
     async def test(stubs: Stubs) -> None:
         assert await stubs.ask("calls") == "called"
         os.kill(stubs.runner.processes["a"], signal.SIGKILL)
-        reason = await asyncio.wait_for(stubs.lost.get(), 5)
-        assert reason == "homesite 'a' killed by SIGKILL (while 1 call went on in it)"
+        loss = await asyncio.wait_for(stubs.lost.get(), 5)
+        assert loss == SiteLost("", "a", "killed by SIGKILL", (("job", 7, (0, 3)),))
         stubs.tell("flood", "c", 1000, to="b")  # what is sent after the loss reaches the next life
         heard = {await stubs.hear_text() for _ in range(3)}
         assert heard == {"lost a: killed by SIGKILL (('job', 7, (0, 3)),)", "c got 1000 from b, 0 out of order"}
@@ -270,7 +270,7 @@ def test_a_client_on_uvloop(tmp_path: Path) -> None:
         stubs.tell("yield", 2**20, to="b")
         assert runner.unpack((await stubs.hear()).payload).nbytes == 2**20
         os.kill(runner.processes["a"], signal.SIGKILL)
-        assert "killed by SIGKILL" in await asyncio.wait_for(stubs.lost.get(), 5)
+        assert (await asyncio.wait_for(stubs.lost.get(), 5)).reason == "killed by SIGKILL"
         stubs.tell("echo")
         while await stubs.hear() != JobStarted("job"):
             pass

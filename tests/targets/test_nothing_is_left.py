@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from conftest import shared_files
+from stub_federation import shared_files
 
 SCRIPT = str(Path(__file__).with_name("script_client.py"))
 

@@ -100,7 +100,8 @@ class Operation(Expression):
     def _by_position(self, positional: Sequence[Any]) -> list[tuple[str, Any]]:
         names = [parameter.name for parameter in self.parameters or ()]
         if len(positional) > len(names):
-            takes = f"takes {len(names)} arguments" if self.parameters is not None else "takes arguments by name only"
+            count = f"takes {len(names)} argument{'s' * (len(names) != 1)}"
+            takes = count if self.parameters is not None else "takes arguments by name only"
             self._fault(f"{self.operation} {takes}, {len(positional)} were given by position", _signature(names))
         return list(zip(names, positional, strict=False))
 
@@ -123,7 +124,8 @@ class Operation(Expression):
 
 
 def _signature(names: Sequence[str]) -> str:
-    return f"its parameters are {', '.join(names)}" if names else "it has no parameters"
+    verb = "s are" if len(names) > 1 else " is"
+    return f"its parameter{verb} {', '.join(names)}" if names else "it has no parameters"
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dfmesh import values
+from dfmesh.cli.failures import CommandError
 
 if TYPE_CHECKING:
     from dfmesh.session import ResultItem
@@ -60,12 +61,18 @@ class ResultFiles:
 
         Returns:
             Its entry in the index: place, frame, site, node, file (relative to the directory), type, bytes.
+
+        Raises:
+            CommandError: the file cannot be written.
         """
         suffix = f"-{_safe(item.node)}" if item.place in self._several else ""
         stem = "-".join(f"{part:04d}" for part in item.frame) + suffix
         folder = self.directory / self._folder(item.place)
-        folder.mkdir(parents=True, exist_ok=True)
-        path = write_value(item.value, folder / stem)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            path = write_value(item.value, folder / stem)
+        except OSError as error:
+            raise CommandError(f"cannot write a result of {item.place!r} to {folder}: {error}") from error
         entry = {
             "place": item.place,
             "frame": list(item.frame),
@@ -81,11 +88,10 @@ class ResultFiles:
     def _folder(self, place: str) -> str:
         """Give the folder of a place: its name, made safe; two places never share one."""
         if place not in self._folders:
-            name = wanted = _safe(place)
+            wanted = _safe(place)
             taken = {folder.lower() for folder in self._folders.values()} | {INDEX}
-            while name.lower() in taken:
-                name = f"{wanted}-{len(taken)}"
-                taken.add(name.lower())
+            names = (wanted if number == 0 else f"{wanted}-{number}" for number in count())
+            name = next(name for name in names if name.lower() not in taken)
             self._folders[place] = name
         return self._folders[place]
 
@@ -94,13 +100,19 @@ class ResultFiles:
 
         Args:
             more: What to say of the job, besides the results.
+
+        Raises:
+            CommandError: it cannot be written.
         """
-        self.directory.mkdir(parents=True, exist_ok=True)
         path = self.directory / INDEX
         results = sorted(self.entries, key=lambda entry: (entry["place"], entry["frame"], entry["node"]))
         draft = path.with_suffix(".json.part")
-        draft.write_text(json.dumps({**more, "results": results}, indent=2) + "\n", "utf-8")
-        os.replace(draft, path)
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            draft.write_text(json.dumps({**more, "results": results}, indent=2) + "\n", "utf-8")
+            os.replace(draft, path)
+        except OSError as error:
+            raise CommandError(f"cannot write {path}: {error}") from error
         return path
 
 
@@ -124,14 +136,17 @@ def write_value(value: Any, stem: Path) -> Path:
         return _write(stem, sniff(bytes(value[:16])), bytes(value))
     if isinstance(value, str):
         return _write(stem, "txt", value.encode("utf-8"))
-    pyarrow, numpy = sys.modules.get("pyarrow"), sys.modules.get("numpy")  # not loaded: no value can be theirs
-    if pyarrow is not None and isinstance(value, pyarrow.Table | pyarrow.RecordBatch):
+    libraries = {cls.__module__.partition(".")[0] for cls in type(value).__mro__}
+    if "pyarrow" in libraries and type(value).__name__ in ("Table", "RecordBatch"):
         return _write_table(value, stem)
-    if numpy is not None and isinstance(value, numpy.ndarray) and not value.dtype.hasobject:
-        path = _with_extension(stem, "npy")
-        with path.open("wb") as file:
-            numpy.save(file, value, allow_pickle=False)
-        return path
+    if "numpy" in libraries:
+        import numpy as np
+
+        if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+            path = _with_extension(stem, "npy")
+            with path.open("wb") as file:
+                np.save(file, value, allow_pickle=False)
+            return path
     text = json.dumps(values.to_json(value), indent=2, ensure_ascii=False)
     return _write(stem, "json", f"{text}\n".encode())
 

@@ -130,7 +130,7 @@ class _Run:
         }
 
     def tell_end(self, job: Job, index: Path) -> None:
-        """Say how it ended; a failure is raised, for `reported` to show, but the end event tells a machine all of it."""
+        """Say how it ended: to a machine all of it; to people the files, while a failure is raised for `reported`."""
         status = job.status.value
         if self.request.as_json:
             _emit("end", results=len(self.files.entries), index=str(index), **self.about(job))

@@ -94,7 +94,11 @@ class CallChecker:
     def check_site_option(self, statement: Statement, site: Any, name: str) -> bool:
         """Check that `site=` names sites of the federation."""
         if isinstance(site, list | tuple):
-            self.fault(statement, f"{name}: site={site!r}", f"to let it choose write site=BestOf({list(site)!r})")
+            self.fault(
+                statement,
+                f"{name}: site={site!r} is a list",
+                f"to let the compiler choose, write site=BestOf({list(site)!r})",
+            )
             return False
         if not isinstance(site, str | BestOf):
             self.fault(statement, f"{name}: site={site!r}", "give a site's name, or BestOf([...])")
@@ -131,7 +135,8 @@ class CallChecker:
         if isinstance(statement, Reduce):
             folded = list(parameters)[:2]
             if len(folded) < 2:
-                self.fault(statement, f"{name} has fewer than two parameters and cannot reduce")
+                hint = "give an operation whose first two parameters are the value so far and the next one"
+                self.fault(statement, f"{name} has fewer than two parameters and cannot reduce", hint)
                 return False
             for twice in [parameter for parameter in folded if parameter in given]:
                 hint = f"its first two parameters, {' and '.join(folded)}, are the values that are folded"
@@ -140,8 +145,13 @@ class CallChecker:
         known = {extra for site in self._offering(statement, name) for extra in self._exposed(statement, site)}
         unknown = sorted(given - parameters.keys() - known)
         for extra in unknown:
+            takers = [site for site in self.federation.sites if self._takes(site, statement, name, extra)]
+            at = f" at {', '.join(self._offering(statement, name))}" if takers else ""
+            hint = _parameters_hint(extra, [*parameters, *sorted(known)])
             self.fault(
-                statement, f"{name} has no parameter {extra!r}", _parameters_hint(extra, [*parameters, *sorted(known)])
+                statement,
+                f"{name} has no parameter {extra!r}{at}",
+                f"{', '.join(takers)} has it" if takers else hint,
             )
         for parameter in parameters.values():
             if parameter.required and parameter.name not in given:
@@ -173,6 +183,10 @@ class CallChecker:
     def _exposed(self, statement: Operation | Reduce, site: str) -> set[str]:
         return exposed(statement, self.federation, site)
 
+    def _takes(self, site: str, statement: Operation | Reduce, name: str, extra: str) -> bool:
+        offered = self.federation.offers(name, statement.provider)
+        return site in offered and extra in self._exposed(statement, site)
+
     def _extra_arguments(self, statement: Operation | Reduce, name: str) -> set[str]:
         return set(statement.arguments) - {parameter.name for parameter in self.federation.operations[name].parameters}
 
@@ -203,7 +217,7 @@ class ValueChecker:
         elif isinstance(value, Advise):
             self.fault(statement, f"{statement.label}: Advise() is for session.discover(...)", "give a value")
         elif _holds_advise(value):
-            self.fault(statement, f"{statement.label}: Advise() stands inside of a value", "ask for all of the argument")
+            self.fault(statement, f"{statement.label}: Advise() stands inside of a value", "ask for the whole value")
         elif next(find_references(value), None) is None:
             self._check_sendable(statement, value)
         else:

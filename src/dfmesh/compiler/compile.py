@@ -1,4 +1,4 @@
-"""The compiler as one function: validate, lower, place, route."""
+"""The compiler as one function: validate, lower, place, route, and check what came out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dfmesh.compiler.schema import schema_mismatch
 from dfmesh.compiler.validate import validate
 from dfmesh.config import FederationConfig
 from dfmesh.errors import Fault, PipelineError, SourceLocation, ValueEncodingError
-from dfmesh.netir import NetIR
+from dfmesh.netir import NetIR, PlanError, check_nets, independent_lookups
 
 
 @dataclass(frozen=True)
@@ -133,6 +133,7 @@ def compile_pipeline(
 
     Raises:
         PipelineError: the pipeline has faults; all of them are listed.
+        PlanError: the compiler has one.
     """
     if restrict_to_sites is not None:
         federation = _restricted(federation, {*restrict_to_sites, homesite})
@@ -140,7 +141,10 @@ def compile_pipeline(
     graph = lower(pipeline, federation)
     costs = Costs(graph, federation)
     placement = place(graph, costs, homesite, list(federation.sites))
-    nets = route(graph, placement.sites, homesite)
+    nets = independent_lookups(route(graph, placement.sites, homesite))
+    faults = check_nets(nets)
+    if faults:
+        raise PlanError(faults)
     return CompiledPipeline(
         pipeline=pipeline,
         homesite=homesite,

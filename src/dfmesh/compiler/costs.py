@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dfmesh.compiler.graph import Graph, Node
-from dfmesh.config import FederationConfig
+from dfmesh.config import FederationConfig, ResidencyRule
 from dfmesh.netir import Call, Port, Reduce, Role
 
 DEFAULT_SIZE = 1024.0
@@ -41,12 +41,45 @@ class Costs:
     def _size(self, node: Node) -> float:
         size = self._input_sizes[node.index]
         if not isinstance(node.action, Call | Reduce):
-            return size or DEFAULT_SIZE
+            takes_values = any(edge.source is not None and edge.role is Role.VALUE for edge in node.edges)
+            return size if takes_values else DEFAULT_SIZE
         for site in node.candidates or ():
             cost = self._federation.adapter(site, node.action.operation, node.action.provider).compute_cost
             if cost is not None and (cost.fixed_size or cost.output_factor):
                 return cost.fixed_size + cost.output_factor * size
         return DEFAULT_SIZE
+
+    @property
+    def has_residency(self) -> bool:
+        """Whether any site or adapter says where its results may go."""
+        return any(
+            site.residency is not None or any(adapter.residency is not None for adapter in interface.values())
+            for site in self._federation.sites.values()
+            for interface in (site.interface, *(provider.interface for provider in site.providers.values()))
+        )
+
+    def residency(self, node: Node, site: str) -> ResidencyRule | None:
+        """Where the value of a node may go if it is made at a site; None if anywhere."""
+        if not isinstance(node.action, Call | Reduce):
+            return None
+        own = self._federation.adapter(site, node.action.operation, node.action.provider).residency
+        return own if own is not None else self._federation.sites[site].residency
+
+    def capacity(self, site: str) -> int | None:
+        """How many operations a site can run at the same time; None if that is not known."""
+        return self._federation.sites[site].capacity
+
+    def compute_price(self, node: Node, site: str) -> float:
+        """Money for a node's computing at a site."""
+        if not isinstance(node.action, Call | Reduce):
+            return 0.0
+        cost = self._federation.adapter(site, node.action.operation, node.action.provider).compute_cost
+        return 0.0 if cost is None or not cost.price_per_second else cost.price_per_second * self.compute(node, site)
+
+    def send_price(self, source: str, destination: str) -> float:
+        """Money for each byte sent from one site to another."""
+        cost = self._federation.sites[source].send_cost.get(destination)
+        return 0.0 if cost is None else cost.price_per_byte
 
     def compute(self, node: Node, site: str) -> float:
         """Seconds that a node takes at a site."""
@@ -62,11 +95,15 @@ class Costs:
         """Seconds that `size` bytes take from one site to another."""
         if source == destination:
             return 0.0
+        latency, per_byte = self.link(source, destination)
+        return latency + size * per_byte
+
+    def link(self, source: str, destination: str) -> tuple[float, float]:
+        """Seconds per value, and per byte of it, from one site to another."""
         link = self._links.get((source, destination))
         if link is None:
             link = self._links[source, destination] = self._link(source, destination)
-        latency, per_byte = link
-        return latency + size * per_byte
+        return link
 
     def _link(self, source: str, destination: str) -> tuple[float, float]:
         cost = self._federation.sites[source].send_cost.get(destination)

@@ -152,27 +152,58 @@ class _Validator:
             outer: The statement gathers from a loop, but this one must come from outside of it.
         """
         target = self.known.get(reference.node)
-        what = f"{statement.label} {'comes after' if after else 'refers to'} {node_text(reference.node)!r}"
         if target is None:
-            names = [node_text(known) for known in self.known]
-            self.fault(
-                statement,
-                f"{what}, which is no statement of this pipeline",
-                did_you_mean(node_text(reference.node), names),
-            )
-        elif reference.node not in self.seen:
-            hint = f"move {_described(target)} before it"
-            self.fault(statement, f"{what}, which comes later", hint)
-        elif not after and not self.has_value(target, reference):
-            self.fault(statement, f"{what}, which has no value", f"{target.label} is a {type(target).__name__}")
-        elif isinstance(target, TryFromCache) and any(block[0] is target for block in self.around[id(statement)]):
-            self.fault(statement, f"{what} inside its own block, where it has no value yet", "use it behind the block")
-        elif after and any(block[0] is target for block in self.around[id(statement)]):
-            hint = "a statement cannot wait for the end of the block it stands in; leave this out of after="
-            self.fault(statement, f"{what}, in which it stands", hint)
-        elif not self.in_scope(statement, target, reference, after=after, outer=outer):
-            hint = "name the block itself, or a statement behind it" if after else self.way_out(target)
-            self.fault(statement, f"{what}, whose block has ended", hint)
+            verb = "comes after" if after else "uses"
+            what = f"{statement.label} {verb} {node_text(reference.node)!r}, which is no statement of this pipeline"
+            self.fault(statement, what, self.names_hint(reference.node))
+            return
+        problem = (
+            self.after_problem(statement, target) if after else self.use_problem(statement, target, reference, outer)
+        )
+        if problem is not None:
+            self.fault(statement, *problem)
+
+    def names_hint(self, node_id: NodeId) -> str:
+        names = [known for known in self.known if isinstance(known, str)]
+        given = "hand over the statement itself, or give it a node_id"
+        return did_you_mean(str(node_id), names) if names else given
+
+    def after_problem(self, statement: Statement, target: Statement) -> tuple[str, str] | None:
+        what = f"{statement.label} comes after {_described(target)}"
+        if target.node_id not in self.seen:
+            return f"{what}, which stands behind it", "move that before this one"
+        if self.stands_in(statement, target):
+            return f"{what}, in which it stands", "a statement cannot wait for the end of its own block; leave this out"
+        if not self.in_scope(statement, target, NodeRef(target.node_id), after=True):
+            return f"{what}, which stands in a block that has ended", "name the block itself, or a statement behind it"
+        return None
+
+    def use_problem(
+        self, statement: Statement, target: Statement, reference: NodeRef, outer: bool
+    ) -> tuple[str, str] | None:
+        what = f"{statement.label} uses {_described(target)}"
+        if target.node_id not in self.seen:
+            return f"{what}, which stands behind it", "move that before this one"
+        if not self.has_value(target, reference):
+            return f"{what}, which has no value", _VALUES.get(type(target), "name a statement that has one")
+        if isinstance(target, TryFromCache) and self.stands_in(statement, target):
+            return f"{what} in its own block, where it has no value yet", "use it behind the block"
+        if self.in_scope(statement, target, reference, outer=outer):
+            return None
+        if isinstance(target, ForEach):
+            what = f"{statement.label} uses the {reference.port.value} of {_described(target)}"
+        return f"{what} outside of {self.block_left(statement, target)}", self.way_out(target)
+
+    def stands_in(self, statement: Statement, block: Statement) -> bool:
+        return any(around[0] is block for around in self.around[id(statement)])
+
+    def block_left(self, statement: Statement, target: Statement) -> str:
+        """Name the outermost block around a statement that another does not stand in."""
+        visible = {_key(block) for block in self.around[id(statement)]}
+        left = [block for block, number in self.around[id(target)] if _key((block, number)) not in visible]
+        if not left or isinstance(target, ForEach):
+            return "its block"
+        return f"the {left[0].label} in which that is made"
 
     def has_value(self, target: Statement, reference: NodeRef) -> bool:
         if reference.port in (Port.ELEMENT, Port.INDEX):
@@ -180,7 +211,7 @@ class _Validator:
         return isinstance(target, Operation | Collect | Reduce | Choose | TryFromCache)
 
     def in_scope(
-        self, statement: Statement, target: Statement, reference: NodeRef, *, after: bool, outer: bool
+        self, statement: Statement, target: Statement, reference: NodeRef, *, after: bool = False, outer: bool = False
     ) -> bool:
         visible = list(self.around[id(statement)])
         needed = list(self.around[id(target)])
@@ -230,7 +261,7 @@ class _Validator:
         writes = [inner for inner in statement.body if isinstance(inner, WriteToCache)]
         if len(writes) != 1:
             what = "stores nothing" if not writes else f"stores {len(writes)} values"
-            hint = "call block.cache(value) once, directly in the block"
+            hint = "call its cache(value) once, in the block itself, not in an If or a loop inside"
             self.fault(statement, f"the block of TryFromCache {what}", hint)
         self.calls.check_site_option(statement, statement.site, "TryFromCache")
         ttl: Any = statement.ttl
@@ -240,7 +271,9 @@ class _Validator:
     def check_write(self, statement: WriteToCache) -> None:
         around = self.around[id(statement)]
         if not around or around[-1][0] is not self.known.get(statement.cached):
-            self.fault(statement, "cache(...) does not stand directly in the block of its TryFromCache")
+            self.fault(
+                statement, "cache(...) does not stand directly in the block of its TryFromCache", "move it there"
+            )
 
     def check_gathering(self, statement: Collect | Reduce) -> None:
         loop = self.known.get(statement.loop)
@@ -259,6 +292,14 @@ class _Validator:
         sequence = statement.seq
         if not isinstance(sequence, NodeRef | PlaceParam) and not _iterable(sequence):
             self.fault(statement, f"ForEach cannot go over {sequence!r:.80}", "give a list, or a reference to one")
+
+
+_VALUES: dict[type[Statement], str] = {
+    If: "a block has no value; Choose(cond, a, b) gives that of one branch or the other",
+    Yield: "a Yield sends a value to the client; use that value itself",
+    WriteToCache: "use the value of the TryFromCache, behind its block",
+}
+"""What to use instead of a statement that has no value."""
 
 
 def _iterable(value: Any) -> bool:

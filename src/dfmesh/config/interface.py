@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from keyword import iskeyword
 from typing import Any, Final
@@ -20,6 +20,7 @@ from dfmesh.config.model import (
     FromSecrets,
     FromSite,
     OperationSpec,
+    ResidencyRule,
 )
 from dfmesh.config.operations import check_parameter_name, optional_text, read_parameter
 from dfmesh.config.reader import Reader
@@ -33,9 +34,12 @@ _ADAPTER_KEYS = {
     "is_async": False,
     "args": False,
     "compute_cost": False,
+    "residency": False,
 }
 _CALL_KEYS = {"path": True, "args": False}
-_COST_KEYS = dict.fromkeys(("fixed_time", "compute_throughput", "fixed_size", "output_factor"), False)
+_COST_KEYS = dict.fromkeys(
+    ("fixed_time", "compute_throughput", "fixed_size", "output_factor", "price_per_second"), False
+)
 _SOURCE_KEYS = ("from_param", "const", "from_secrets", "from_provider", "from_site")
 _ARGUMENT_KEYS = dict.fromkeys((*_SOURCE_KEYS, "expose_as", "doc"), False)
 _EXPOSED_KEYS = {
@@ -70,6 +74,7 @@ class Surroundings:
     operations: Mapping[str, OperationSpec]
     site: Properties | None = None
     providers: Mapping[str, Properties] = field(default_factory=dict)
+    sites: Sequence[str] | None = None
 
 
 def operation_name(key: str) -> str:
@@ -102,6 +107,27 @@ def read_constructor(item: Item, reader: Reader) -> ConstructorCall | None:
         at = fields.get("path")
     path = None if at is None else dotted_path(at, reader)
     return None if path is None else ConstructorCall(path, args, location_of((at or found).node))
+
+
+def read_residency(fields: Mapping[str, Item], reader: Reader, sites: Sequence[str] | None) -> ResidencyRule | None:
+    """Read `residency`, a list of sites; an empty one keeps results where they are made.
+
+    Args:
+        fields: Of a site or an adapter.
+        reader: Takes the faults.
+        sites: Names of all sites; None where they are not known, and are not checked.
+    """
+    item = fields.get("residency")
+    if item is None or item.is_null:
+        return None
+    names = []
+    for element in reader.elements(item):
+        name = reader.text(element)
+        if name is not None and sites is not None and name not in sites:
+            reader.unknown_name(element, f"there is no site {name!r}", name, list(sites))
+        elif name is not None:
+            names.append(name)
+    return ResidencyRule(tuple(names), location_of(item.key or item.node))
 
 
 class InterfaceReader:
@@ -154,6 +180,7 @@ class InterfaceReader:
             exposed=exposed,
             description=optional_text(fields, "description", reader) or "",
             location=call.location if call else location_of(entry.node),
+            residency=read_residency(fields, reader, surroundings.sites),
         )
         return spec if call else None
 
@@ -164,6 +191,7 @@ class InterfaceReader:
             compute_throughput=self._amount(fields, "compute_throughput", "bytes per second", positive=True),
             fixed_size=int(self._amount(fields, "fixed_size", "bytes") or 0),
             output_factor=self._amount(fields, "output_factor", "bytes of output per byte of input") or 0.0,
+            price_per_second=self._amount(fields, "price_per_second", "money per second") or 0.0,
         )
 
     def _amount(self, fields: dict[str, Item], key: str, unit: str, *, positive: bool = False) -> float | None:

@@ -21,12 +21,14 @@ class ComputeCost:
         compute_throughput: Bytes of input handled per second; None if the time does not depend on the input.
         fixed_size: Bytes of result whatever the input.
         output_factor: Bytes of result per byte of input, added to `fixed_size`.
+        price_per_second: Money for a second of computing, in any one currency.
     """
 
     fixed_time: float = 0.0
     compute_throughput: float | None = None
     fixed_size: int = 0
     output_factor: float = 0.0
+    price_per_second: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +38,25 @@ class SendCost:
     Attributes:
         fixed_time: Seconds per value whatever its size.
         bandwidth: Bytes per second; None if the time does not depend on the size.
+        price_per_byte: Money for a byte sent, in the currency of the computing prices.
     """
 
     fixed_time: float = 0.0
     bandwidth: float | None = None
+    price_per_byte: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ResidencyRule:
+    """To which sites results may go.
+
+    Attributes:
+        sites: Names of sites; the site that makes a result always may have it.
+        location: Where the rule stands in the federation file.
+    """
+
+    sites: tuple[str, ...]
+    location: SourceLocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +127,7 @@ class AdapterSpec:
         exposed: Optional parameters that the operation has only here.
         description: What the site's owner says about this adapter.
         location: Where the adapter stands in the federation file.
+        residency: To which sites its results may go; None if the site's own rule holds.
     """
 
     operation: str
@@ -122,6 +140,7 @@ class AdapterSpec:
     exposed: tuple[Parameter, ...]
     description: str
     location: SourceLocation
+    residency: ResidencyRule | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +217,8 @@ class SiteConfig:
         secrets_vault: Where its secrets are.
         send_cost: Cost of sending to other sites, by their name.
         location: Where it stands in the federation file.
+        capacity: Operations that it can run at the same time; None if the owner does not say.
+        residency: To which sites the results of its adapters may go; None if to all.
     """
 
     name: str
@@ -209,6 +230,8 @@ class SiteConfig:
     secrets_vault: SecretsVaultConfig
     send_cost: dict[str, SendCost]
     location: SourceLocation
+    capacity: int | None = None
+    residency: ResidencyRule | None = None
 
     def adapters_of(self, provider: str | None) -> dict[str, AdapterSpec] | None:
         """The adapters of a provider, or of the site itself; None if there is no such provider."""

@@ -6,7 +6,14 @@ import re
 from collections.abc import Mapping
 
 from dfmesh.config.documents import Item, location_of
-from dfmesh.config.interface import InterfaceReader, Properties, Surroundings, dotted_path, read_constructor
+from dfmesh.config.interface import (
+    InterfaceReader,
+    Properties,
+    Surroundings,
+    dotted_path,
+    read_constructor,
+    read_residency,
+)
 from dfmesh.config.model import (
     AdapterSpec,
     CacheConfig,
@@ -27,12 +34,23 @@ PROVIDER_PROPERTIES = ("name", "info", "site")
 _NAME = re.compile(r"[\w-]+")
 _SITE_NAME = re.compile(r"[\w-]+(\.[\w-]+)*")
 _SITE_KEYS = dict.fromkeys(
-    ("info", "impl", "interface", "providers", "cache_config", "secrets_vault", "send_cost"), False
+    (
+        "info",
+        "impl",
+        "interface",
+        "providers",
+        "cache_config",
+        "secrets_vault",
+        "send_cost",
+        "capacity",
+        "residency",
+    ),
+    False,
 )
 _PROVIDER_KEYS = dict.fromkeys(("info", "impl", "interface"), False)
 _CACHE_KEYS = dict.fromkeys(("protocol", "storage_options", "base_path"), False)
 _VAULT_KEYS = dict.fromkeys(("path", "args"), False)
-_SEND_COST_KEYS = dict.fromkeys(("fixed_time", "bandwidth"), False)
+_SEND_COST_KEYS = dict.fromkeys(("fixed_time", "bandwidth", "price_per_byte"), False)
 
 
 class SitesReader:
@@ -72,6 +90,7 @@ class SitesReader:
             self._operations,
             Properties((*SITE_PROPERTIES, *info), _is_given(fields, "impl")),
             {provider: self._provider_properties(found) for provider, (_, found) in providers.items()},
+            site_names,
         )
         return SiteConfig(
             name=name,
@@ -88,7 +107,15 @@ class SitesReader:
             else SecretsVaultConfig(),
             send_cost=self._send_costs(fields["send_cost"], site_names) if "send_cost" in fields else {},
             location=location_of(entry.place),
+            capacity=self._capacity(fields),
+            residency=read_residency(fields, reader, site_names),
         )
+
+    def _capacity(self, fields: dict[str, Item]) -> int | None:
+        if not _is_given(fields, "capacity"):
+            return None
+        number = self._reader.number(fields["capacity"], "operations at the same time", whole=True, positive=True)
+        return None if number is None else int(number)
 
     def _interface(self, fields: dict[str, Item], surroundings: Surroundings) -> dict[str, AdapterSpec]:
         return self._interfaces.read(fields["interface"], surroundings) if "interface" in fields else {}
@@ -146,6 +173,7 @@ class SitesReader:
             costs[name] = SendCost(
                 fixed_time=self._amount(fields, "fixed_time", "seconds", positive=False) or 0.0,
                 bandwidth=self._amount(fields, "bandwidth", "bytes per second", positive=True),
+                price_per_byte=self._amount(fields, "price_per_byte", "money per byte", positive=False) or 0.0,
             )
         return costs
 

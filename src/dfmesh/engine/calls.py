@@ -146,6 +146,13 @@ class Calls:
         elif stream is not None:
             self._threads.submit(lambda: next(stream, _END), partial(self._next, call))
 
+    def drop(self, call: int) -> None:
+        """Give up a generator; nothing is told about it any more."""
+        self._live.pop(call, None)
+        stream = self._streams.pop(call, None)
+        if isinstance(stream, Generator):
+            self._threads.submit(stream.close, _ignore)
+
     def close(self) -> None:
         """Give up all calls; nothing is told about them any more."""
         self._closed = True

@@ -27,9 +27,10 @@ class Gathering:
         value: Reduce: the value so far.
         next: Reduce: index of the next token to fold.
         busy: Reduce: a call is going on.
+        counted: Reduce: iterations that count as done though their tokens are not folded yet.
     """
 
-    __slots__ = ("busy", "came", "count", "failure", "inputs", "next", "outcome", "tokens", "value")
+    __slots__ = ("busy", "came", "count", "counted", "failure", "inputs", "next", "outcome", "tokens", "value")
 
     def __init__(self) -> None:
         self.inputs: list[Any] | None = None
@@ -41,6 +42,7 @@ class Gathering:
         self.value: Any = MISSING
         self.next = 0
         self.busy = False
+        self.counted: set[int] = set()
 
 
 class Gatherings:
@@ -54,11 +56,14 @@ class Gatherings:
         gathering = self._at(transition, frame[:-1])
         gathering.tokens[frame[-1]] = token
         gathering.came += 1
-        if isinstance(transition.ir.action, Reduce):
-            self._fold(transition, frame[:-1], gathering)
-        else:
+        if not isinstance(transition.ir.action, Reduce):
             self._iteration_done(transition, frame)
             self._conclude(transition, frame[:-1], gathering)
+        elif gathering.inputs is None:  # They may depend on the end of the loop, which must not wait for them.
+            gathering.counted.add(frame[-1])
+            self._iteration_done(transition, frame)
+        else:
+            self._fold(transition, frame[:-1], gathering)
 
     def inputs_complete(self, transition: WiredTransition, frame: Frame, values: list[Any]) -> None:
         """All inputs besides the gathered ones are there."""
@@ -165,7 +170,10 @@ class Gatherings:
     def _step(self, transition: WiredTransition, frame: Frame, gathering: Gathering) -> None:
         index = gathering.next
         gathering.next += 1
-        self._iteration_done(transition, (*frame, index))
+        if index in gathering.counted:
+            gathering.counted.discard(index)
+        else:
+            self._iteration_done(transition, (*frame, index))
 
     def folded(self, transition: WiredTransition, frame: Frame, value: Any) -> None:
         """A merge has returned."""

@@ -41,7 +41,7 @@ Send = tuple[str, AnyMessage]
 MAX_OPEN_FRAMES = 256
 """How many parameter sets of a job run at a time; the others wait at the homesite."""
 
-MAX_FAILURES = 1000
+MAX_FAILURES = 10_000
 """How many failures of a job are kept; a job of a million failing frames must not fill the homesite."""
 
 
@@ -72,6 +72,7 @@ class HomeJob:
         self._awaited = set(nets)
         self._lost: dict[str, Failure] = {}
         self._queued: deque[tuple[Frame, dict[str, Payload]]] = deque()
+        self._next_frame = 0
         self._unreported: dict[Frame, set[str]] = {}
         self._missing_yields: dict[Frame, int] = {}
         self._failures: list[Failure] = []
@@ -98,7 +99,7 @@ class HomeJob:
 
     def handle(self, peer: str, message: AnyMessage) -> list[Send]:
         """Take in a message from a site or from the client, and give what to send, in order."""
-        if self.over:
+        if self.over or (peer not in self._nets and peer != self.client):
             return []
         match message:
             case YieldPackage():
@@ -106,8 +107,7 @@ class HomeJob:
             case FrameReport(frame=frame, yields=yields):
                 return self._reported(peer, frame, yields)
             case AddParameters(frame=frame, parameters=parameters):
-                self._queued.append((frame, parameters))
-                return self._open_frames()
+                return self._add(frame, parameters)
             case CloseParameters():
                 self._closed = True
                 return self._end_when_done()
@@ -201,6 +201,16 @@ class HomeJob:
 
     # Frames
 
+    def _add(self, frame: Frame, parameters: dict[str, Payload]) -> list[Send]:
+        """Queue a parameter set. Each must have a number of its own, and they are told apart by being in order."""
+        if len(frame) != 1 or frame[0] < self._next_frame:
+            what = f"a parameter set has the frame {frame}, after those up to {self._next_frame - 1}"
+            self._note(Failure("", "submit", "", frame, "", "ParametersRefused", what))
+            return self._end("failed")
+        self._next_frame = frame[0] + 1
+        self._queued.append((frame, parameters))
+        return self._open_frames()
+
     def _open_frames(self) -> list[Send]:
         sends: list[Send] = []
         if self.status != "running" or self._lost:
@@ -222,7 +232,7 @@ class HomeJob:
         return [(self.client, message), *self._finish_frame(frame)]
 
     def _reported(self, site: str, frame: Frame, yields: int) -> list[Send]:
-        if frame in self._unreported:
+        if site in self._unreported.get(frame, ()):
             self._unreported[frame].discard(site)
             self._missing_yields[frame] += yields
         return self._finish_frame(frame)

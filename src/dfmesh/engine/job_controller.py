@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from dfmesh import values
 from dfmesh.engine import events, messages
 from dfmesh.engine.call_log import CallLog
 from dfmesh.engine.calls import CallPlan, Calls
@@ -88,6 +89,8 @@ class JobController:
         self.homesite = net.homesite
         self._runner = NetRunner(net)
         self._transitions = self._runner.wired.transitions
+        # Sender and depth of the frames of what comes along each route.
+        self._expected = self._runner.wired.senders()
         self._carrier = services.carrier
         self._call_log = services.call_log
         self._cache = services.cache
@@ -113,7 +116,9 @@ class JobController:
     # Messages from other sites
 
     def receive(self, peer: str, message: AnyMessage) -> None:
-        """Take in a message about this job."""
+        """Take in a message about this job. One that is not that peer's to send is dropped."""
+        if self._out_of_place(peer, message):
+            return
         if isinstance(message, _BETWEEN_SITES):
             self._received[peer] = self._received.get(peer, 0) + 1
         match message:
@@ -128,13 +133,28 @@ class JobController:
             case messages.StreamCredit(route=route, frame=frame, count=count):
                 self.handle(events.StreamCreditArrived(route, frame, count))
             case messages.OpenFrame(frame=frame, parameters=parameters):
-                values = {name: self._unpacked(payload, frame) for name, payload in parameters.items()}
-                self.handle(events.FrameOpened(frame, values))
+                given = {name: self._unpacked(payload, frame) for name, payload in parameters.items()}
+                self.handle(events.FrameOpened(frame, given))
             case messages.ReportProgress():
                 self.send(peer, messages.Progress(self.job, (self.report(),)))
             case messages.WatchIdle():
                 self._watched = True
                 self._tell_idle()
+
+    def _out_of_place(self, peer: str, message: AnyMessage) -> bool:
+        match message:
+            case messages.TokenPackage(route=route, frame=frame) | messages.StreamPackage(route=route, frame=frame):
+                return self._expected.get(route) != (peer, len(frame))
+            case messages.IterationsDone(scope=number):
+                scope = self._runner.wired.scopes.get(number)
+                return scope is None or scope.head_site != self.site or peer not in scope.participants
+            case messages.ScopeEnded(scope=number, frame=frame):
+                scope = self._runner.wired.scopes.get(number)
+                return scope is None or scope.head_site != peer or scope.depth != len(frame) + 1
+            case messages.StreamCredit():
+                return False
+            case _:
+                return peer != self.homesite
 
     def _stream_arrived(self, package: messages.StreamPackage) -> None:
         route, frame = package.route, package.frame
@@ -344,7 +364,12 @@ class JobController:
             statistics.done += 1
 
     def returned(self, call: int, value: Any, seconds: float) -> None:
-        """A call has ended with a value."""
+        """A call has ended with a value. One that cannot be sent is an error here, wherever it would have gone."""
+        try:
+            value = values.normalise(value)
+        except ValueEncodingError as error:
+            self.raised(call, type(error).__name__, str(error), "", seconds)
+            return
         self._call_over(call, seconds, failed=False)
         self.handle(events.CallReturned(call, value))
 
@@ -371,6 +396,12 @@ class JobController:
 
     def item(self, call: int, value: Any, seconds: float) -> None:
         """A generator has produced an item."""
+        try:
+            value = values.normalise(value)
+        except ValueEncodingError as error:
+            self._calls.drop(call)
+            self.raised(call, type(error).__name__, str(error), "", seconds)
+            return
         self._statistics[self._runner.calls[call][0].position].seconds += seconds
         self.handle(events.StreamItem(call, value))
 

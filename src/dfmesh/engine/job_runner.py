@@ -39,9 +39,11 @@ from dfmesh.engine.messages import (
     YieldPackage,
 )
 from dfmesh.engine.site_cache import SiteCache
+from dfmesh.engine.site_loss import lost_failures
+from dfmesh.engine.submission import read_nets
 from dfmesh.engine.worker_threads import WorkerThreads
 from dfmesh.errors import DfmeshError
-from dfmesh.netir import Call, NetIR, Reduce
+from dfmesh.netir import NetIR
 
 CLIENT_PREFIX = "client:"
 """How the names of peers begin that are clients."""
@@ -195,17 +197,15 @@ class JobRunner:
             self._send(home, home.handle(peer, message))
 
     def _submit(self, peer: str, message: SubmitJob) -> None:
-        problem = ""
+        problems: list[str] = []
         nets: dict[str, NetIR] = {}
         if message.job in self._home_jobs or not message.job:
-            problem = f"the job id {message.job!r} is in use"
-        try:
-            nets = {site: NetIR.from_bytes(net) for site, net in message.nets.items()}
-        except (msgspec.ValidationError, msgspec.DecodeError) as error:
-            problem = f"a net cannot be read: {error}"
-        if problem:
-            failure = Failure(self.site, "submit", "", (), "", "JobRefused", problem)
-            self._carrier.send(peer, JobRefused(message.job, (failure,)))
+            problems.append(f"the job id {message.job!r} is in use")
+        else:
+            nets, problems = read_nets(message.nets)
+        if problems:
+            failures = tuple(Failure(self.site, "submit", "", (), "", "JobRefused", problem) for problem in problems)
+            self._carrier.send(peer, JobRefused(message.job, failures))
             return
         home = HomeJob(message.job, peer, nets, message.nets)
         self._home_jobs[message.job] = home
@@ -231,26 +231,3 @@ class JobRunner:
             return
         for home in list(self._home_jobs.values()):
             self._send(home, home.site_lost(message.site, lost_failures(home.net(message.site), home.job, message)))
-
-
-def lost_failures(net: NetIR | None, job: str, lost: SiteLost) -> list[Failure]:
-    """Say what was lost with a site: the calls that went on there, else all that it had to do.
-
-    Args:
-        net: The site's part of the job; None if it has none.
-        job: The job.
-        lost: What its supervisor says.
-    """
-    if net is None:
-        return []
-    transitions = {transition.id: transition for transition in net.transitions}
-    running = [
-        (transitions[number], frame) for name, number, frame in lost.running if name == job and number in transitions
-    ]
-    if not running:
-        called = [transition for transition in net.transitions if isinstance(transition.action, Call | Reduce)]
-        running = [(transition, ()) for transition in called or net.transitions[:1]]
-    return [
-        Failure(lost.site, transition.name, transition.node, frame, transition.location, "SiteLost", lost.reason)
-        for transition, frame in running
-    ] or [Failure(lost.site, "site", "", (), "", "SiteLost", lost.reason)]

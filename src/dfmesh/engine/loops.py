@@ -33,6 +33,7 @@ class LoopRun:
         open: Bits of the taking-part sites that are not done yet, per open iteration.
         exhausted: Whether a stream has ended.
         failure: Why the stream broke off.
+        opening: Iterations are being opened; what an iteration leads to must not open others in between.
     """
 
     __slots__ = (
@@ -42,6 +43,7 @@ class LoopRun:
         "items",
         "open",
         "opened",
+        "opening",
         "queue",
         "scope",
         "stream",
@@ -61,6 +63,7 @@ class LoopRun:
         self.open: dict[Frame, int] = {}
         self.exhausted = False
         self.failure: Failure | None = None
+        self.opening = False
 
     @property
     def has_room(self) -> bool:
@@ -94,10 +97,23 @@ class Loops:
 
     def advance(self, run: LoopRun) -> None:
         """Open iterations as far as the window allows; end the loop where nothing is left."""
+        if run.opening:
+            return  # An iteration was done at once; whoever opened it goes on.
+        run.opening = True
+        try:
+            self._open_more(run)
+        finally:
+            run.opening = False
+        if run.exhausted and not run.queue:
+            self._end(run)
+        elif run.stream is not None:
+            self._runner.streams.pull(run.stream)
+
+    def _open_more(self, run: LoopRun) -> None:
         while len(run.open) < run.window:
             if run.items is None:
                 if not run.queue:
-                    break
+                    return
                 self._open(run, run.queue.popleft())
                 continue
             try:
@@ -107,22 +123,19 @@ class Loops:
                 item = MISSING
             if item is MISSING:
                 run.exhausted = True
-                break
+                return
             self._open(run, item)
-        if run.exhausted and not run.queue:
-            self._end(run)
-        elif run.stream is not None:
-            self._runner.streams.pull(run.stream)
 
     def _open(self, run: LoopRun, item: Any) -> None:
-        frame = (*run.frame, run.opened)
+        index = run.opened
+        run.opened += 1
+        frame = (*run.frame, index)
         if run.scope.participants:
             run.open[frame] = (1 << len(run.scope.participants)) - 1
         send, transition = self._runner.send, run.transition
         send(transition, Port.ELEMENT, frame, item)
-        send(transition, Port.INDEX, frame, run.opened)
+        send(transition, Port.INDEX, frame, index)
         send(transition, Port.ITERATION, frame, None)
-        run.opened += 1
 
     def _end(self, run: LoopRun) -> None:
         if run.scope.runs.pop(run.frame, None) is None:

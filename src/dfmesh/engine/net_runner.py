@@ -17,7 +17,7 @@ from dfmesh.engine.events import Event, Instruction
 from dfmesh.engine.gathering import Gatherings
 from dfmesh.engine.loops import Loops
 from dfmesh.engine.messages import Failure
-from dfmesh.engine.streams import Streams, StreamToken
+from dfmesh.engine.streams import StreamItems, Streams, StreamToken
 from dfmesh.engine.tokens import ABNORMAL, MISSING, SKIPPED, Failed, StreamInput, Token
 from dfmesh.engine.wiring import FireRule, OuterInput, Slot, Target, WiredNet, WiredScope, WiredTransition
 from dfmesh.errors import DfmeshError
@@ -266,7 +266,11 @@ class NetRunner:
             self.streams.yield_items(transition, frame, token)
             return
         place = transition.ir.action.place  # type: ignore[union-attr]
-        self._out.append(events.SendYield(transition.position, place, frame, transition.evaluate(values)))
+        if isinstance(token, StreamItems):
+            for number, item in enumerate(token.items):
+                self._out.append(events.SendYield(transition.position, place, (*frame, number), item))
+        else:
+            self._out.append(events.SendYield(transition.position, place, frame, transition.evaluate(values)))
         self.finish(transition, frame, None)
 
     def _branch(self, transition: WiredTransition, frame: Frame, values: list[Any]) -> None:
@@ -325,9 +329,11 @@ class NetRunner:
         transition, frame = self.calls.pop(event.call)
         self.streams.call_over(event.call, transition)
         token = Failed(event.failure) if event.passed_on else self.report(transition, event.failure)
+        if self.streams.failed(event.call, frame, transition, token):
+            return
         if transition.reduces:
             self.gatherings.fold_failed(transition, frame, token)
-        elif not self.streams.failed(event.call, frame, transition, token):
+        else:
             self.finish(transition, frame, token)
 
     def finish(self, transition: WiredTransition, frame: Frame, token: Token) -> None:

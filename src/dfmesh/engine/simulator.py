@@ -266,6 +266,10 @@ class SimulatedCalls:
         """As `Calls.pull`."""
         self._simulation.at(self._simulation.delay(), lambda: self._next(call))
 
+    def drop(self, call: int) -> None:
+        """As `Calls.drop`."""
+        self._streams.pop(call, None)
+
     def close(self) -> None:
         """As `Calls.close`."""
         self._closed = True

@@ -32,6 +32,8 @@ class Stream:
     Attributes:
         source: Where it comes from.
         listed: Whether someone here takes the list.
+        awaited: Whether something waits for its end. That may be the body of a loop that takes items, so the source
+            must not stop for it.
         absent: Takers that have not fired yet.
         takers: Those that have.
         items: Items kept: all where someone takes the list, else until all takers are there.
@@ -44,6 +46,7 @@ class Stream:
 
     __slots__ = (
         "absent",
+        "awaited",
         "ended",
         "failure",
         "items",
@@ -58,6 +61,7 @@ class Stream:
     def __init__(self, source: _Source, *, listed: bool, absent: int) -> None:
         self.source = source
         self.listed = listed
+        self.awaited = False
         self.absent = absent
         self.takers: list[Taker] = []
         self.items: list[Any] = []
@@ -72,7 +76,9 @@ class Stream:
         """Whether the fastest taker can use another item."""
         if self.ended:
             return False
-        return self.listed or bool(self.absent) or not self.takers or any(taker.has_room for taker in self.takers)
+        if self.listed or self.awaited or self.absent or not self.takers:
+            return True
+        return any(taker.has_room for taker in self.takers)
 
     def join(self, taker: Taker) -> None:
         """Let a taker in; the items that came before it are there for it."""
@@ -89,6 +95,19 @@ class Stream:
         self.absent -= 1
         if not self.absent and not self.listed:
             self.items.clear()
+
+
+class StreamItems:
+    """Lies on the place of a yield that is inside a loop, where the stream is not: the items of the whole stream.
+
+    Attributes:
+        items: The items; each is a result, as if they had come one by one.
+    """
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
 
 
 class StreamToken:
@@ -114,11 +133,12 @@ class Streams:
     def opened(self, call: int) -> None:
         """A call has returned a generator."""
         transition, frame = self._runner.calls[call]
-        routes = transition.routes.get(Port.VALUE, ())
+        routes = transition.routes.get(Port.VALUE, ()) if not transition.reduces else ()
         local = [target for route in routes if self._whole_and_local(route) for target in self._arrivals(route.id)]
         live = [route for route in routes if self._relayed(route)]
-        listed = any(not (self._whole_and_local(route) or self._relayed(route)) for route in routes)
+        listed = transition.reduces or any(not (self._whole_and_local(item) or self._relayed(item)) for item in routes)
         stream = self._open(("call", call, frame), local, listed=listed, routes=len(live))
+        stream.awaited = Port.DONE in transition.routes
         for route in live:
             taker = RouteTaker(self._runner, transition, route, frame)
             self._routes[route.id, frame] = (stream, taker)
@@ -175,7 +195,10 @@ class Streams:
         """The generator has no more items: the call has its value, the list."""
         transition, frame = self._runner.calls.pop(call)
         stream = self._close(("call", call, frame), None)
-        self._finish(transition, frame, list(stream.items))
+        if transition.reduces:
+            self._runner.gatherings.folded(transition, frame, list(stream.items))
+        else:
+            self._finish(transition, frame, list(stream.items))
 
     def failed(self, call: int, frame: Frame, transition: WiredTransition, token: Failed) -> bool:
         """The generator has raised: what it produced so far counts, those who take items end with the error.
@@ -186,7 +209,10 @@ class Streams:
         if ("call", call, frame) not in self._streams:
             return False
         self._close(("call", call, frame), token.failure)
-        self._finish(transition, frame, token)
+        if transition.reduces:
+            self._runner.gatherings.fold_failed(transition, frame, token)
+        else:
+            self._finish(transition, frame, token)
         return True
 
     def _close(self, source: _Source, failure: Failure | None) -> Stream:
@@ -210,7 +236,13 @@ class Streams:
 
     def _deliver_list(self, route: int, frame: Frame, token: Token) -> None:
         for target in self._arrivals(route):
-            if not takes_items(target):
+            if takes_items(target):
+                continue
+            transition, index, _, _ = target
+            yields_items = isinstance(transition.ir.action, SendYield) and transition.streamable == index
+            if yields_items and isinstance(token, list):
+                self._runner.deliver(target, frame, StreamItems(token))
+            else:
                 self._runner.deliver(target, frame, token)
 
     # A stream that another site sends

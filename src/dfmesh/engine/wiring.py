@@ -22,6 +22,7 @@ from dfmesh.netir import (
     Port,
     Reduce,
     Route,
+    Scope,
     SendYield,
     Store,
     Transition,
@@ -164,6 +165,7 @@ class WiredScope:
         left: Things still to be done, per open frame in which some are done.
         progress: Per frame of the parent, how many frames below it are done here, and how many there are (None
             while the loop still opens some).
+        depth: Length of its frames.
         readers: Outer inputs, of deeper transitions, that hold values of this scope.
         gatherers: Collects and reduces here over this scope.
         runs: For loops of this site: the running ones, per frame of the parent.
@@ -171,6 +173,7 @@ class WiredScope:
     """
 
     __slots__ = (
+        "depth",
         "gatherers",
         "head_site",
         "id",
@@ -184,14 +187,13 @@ class WiredScope:
         "tolerant",
     )
 
-    def __init__(
-        self, scope: int, parent: int | None, head_site: str, participants: tuple[str, ...], tolerant: bool
-    ) -> None:
-        self.id = scope
-        self.parent = parent
-        self.head_site = head_site
-        self.participants = participants
-        self.tolerant = tolerant
+    def __init__(self, scope: Scope) -> None:
+        self.id = scope.id
+        self.parent = scope.parent
+        self.depth = scope.depth
+        self.head_site = scope.head_site
+        self.participants = scope.participants
+        self.tolerant = scope.tolerant
         self.size = 0
         self.left: dict[Frame, int] = {}
         self.progress: dict[Frame, list[int | None]] = {}
@@ -213,10 +215,7 @@ class WiredNet:
     def __init__(self, net: NetIR) -> None:
         self.net = net
         depths = {scope.id: scope.depth for scope in net.scopes}
-        self.scopes = {
-            scope.id: WiredScope(scope.id, scope.parent, scope.head_site, scope.participants, scope.tolerant)
-            for scope in net.scopes
-        }
+        self.scopes = {scope.id: WiredScope(scope) for scope in net.scopes}
         self.transitions = [WiredTransition(ir, position, depths) for position, ir in enumerate(net.transitions)]
         self.places: dict[int, Target] = {}
         for transition in self.transitions:
@@ -229,6 +228,15 @@ class WiredNet:
         }
         self.parameters = {name: [self.places[place] for place in places] for name, places in net.parameters.items()}
         self.starts = [self.places[place] for place in net.starts]
+
+    def senders(self) -> dict[int, tuple[str, int]]:
+        """Give the site that sends along each arriving route, and how long the frames of its tokens are."""
+        depths = {place.id: self.scopes[place.scope].depth for item in self.transitions for place in item.ir.inputs}
+        return {
+            route: (arrival.source, depths[arrival.places[0]])
+            for route, arrival in self.net.arrivals.items()
+            if arrival.places
+        }
 
     def _wire(self, transition: WiredTransition) -> None:
         ir = transition.ir

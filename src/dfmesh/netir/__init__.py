@@ -1,5 +1,6 @@
 """NetIR, the only thing that the compiler and the engine both know."""
 
+from dfmesh.netir.check import NetFault, PlanError, check_nets, independent_lookups
 from dfmesh.netir.expression import (
     COMPARISONS,
     Compare,
@@ -70,9 +71,11 @@ __all__ = [
     "Logic",
     "LookUp",
     "Loop",
+    "NetFault",
     "NetIR",
     "OnError",
     "Place",
+    "PlanError",
     "Port",
     "Reduce",
     "Role",
@@ -84,8 +87,10 @@ __all__ = [
     "Store",
     "Transition",
     "TupleOf",
+    "check_nets",
     "compile_expression",
     "constant",
+    "independent_lookups",
     "inputs_of",
     "render_expression",
     "render_net",

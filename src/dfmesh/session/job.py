@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import enum
+import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dfmesh.compiler import CompiledPipeline
@@ -31,6 +34,9 @@ from dfmesh.session.results import ResultItem, Results
 
 if TYPE_CHECKING:
     from dfmesh.session.session import Session
+
+
+_log = logging.getLogger("dfmesh.session")
 
 
 class JobStatus(enum.StrEnum):
@@ -290,7 +296,10 @@ class Job:
         item = ResultItem(message.place, message.frame, value, message.site, message.node)
         self._log.add(item)
         for callback in self._callbacks:
-            callback(item)
+            try:
+                callback(item)
+            except Exception:
+                _log.exception("job %s: the callback for results raised", self.id)
 
     def end(self, status: JobStatus, failures: list[Failure]) -> None:
         """Take in that the job is over."""
@@ -340,8 +349,13 @@ class JobResults:
                 return
             if seen == reader.seen:
                 news = asyncio.Event()
-                self._log.call_beyond(seen, lambda: loop.call_soon_threadsafe(news.set))  # noqa: B023
+                self._log.call_beyond(seen, partial(_wake, loop, news))
                 await news.wait()
+
+
+def _wake(loop: asyncio.AbstractEventLoop, news: asyncio.Event) -> None:
+    with contextlib.suppress(RuntimeError):  # The reader's loop has closed; nobody waits any more.
+        loop.call_soon_threadsafe(news.set)
 
 
 def _sources(compiled: CompiledPipeline) -> dict[str, int]:

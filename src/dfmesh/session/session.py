@@ -272,13 +272,13 @@ class Session:
             if job.status.over:
                 self._jobs.pop(job.id, None)
 
-    def _lost(self, reason: str) -> None:
+    def _lost(self, lost: SiteLost) -> None:
         """The homesite is gone: its jobs are over, and say so; the session goes on with the next ones."""
         for inquiry in list(self._inquiries.values()):
-            inquiry.give_up(f"the homesite was lost: {reason}")
+            inquiry.give_up(f"the homesite was lost: {lost.reason}")
         for job in list(self._jobs.values()):
-            failure = Failure(self.homesite, "homesite", "", (), "", "SiteLost", reason)
-            job.end(JobStatus.FAILED, [failure])
+            failures = lost_failures(job.compiled.nets[self.homesite], job.id, lost)
+            job.end(JobStatus.FAILED, failures)
         self._jobs.clear()
 
     def __repr__(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from dfmesh.engine.messages import AnyMessage, Payload
+from dfmesh.engine.messages import AnyMessage, Payload, SiteLost
 
 
 class FederationRunner(Protocol):
@@ -14,12 +14,12 @@ class FederationRunner(Protocol):
     All calls are made on the client's event loop.
     """
 
-    async def start(self, on_message: Callable[[AnyMessage], None], on_lost: Callable[[str], None]) -> None:
+    async def start(self, on_message: Callable[[AnyMessage], None], on_lost: Callable[[SiteLost], None]) -> None:
         """Start the sites and connect to the homesite.
 
         Args:
             on_message: Gets each message that the homesite sends to this client, in order.
-            on_lost: Gets the reason when the homesite is lost. The runner restarts it by itself; the jobs that this
+            on_lost: Told when the homesite is lost, and why. The runner restarts it by itself; the jobs that this
                 client had there are gone.
 
         Raises:

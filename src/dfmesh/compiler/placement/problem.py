@@ -120,9 +120,14 @@ class Problem:
     @cached_property
     def load(self) -> Floats:
         """Seconds by which a variable busies a site, its capacity taken into account, `[variable, site]`."""
-        load = np.zeros_like(self.domain, np.float64)
-        np.add.at(load, np.array(self.variable, np.intp), self.work / self.capacity[None])
-        return load
+        return self.together / self.capacity[None]
+
+    @cached_property
+    def together(self) -> Floats:
+        """Seconds that the nodes of a variable compute, `[variable, site]`."""
+        together = np.zeros_like(self.domain, np.float64)
+        np.add.at(together, np.array(self.variable, np.intp), self.work)
+        return together
 
     def finishes(self, chosen: list[int]) -> list[float]:
         """Tell when each node ends in a complete placement."""
@@ -141,7 +146,7 @@ class Problem:
         if not self.limited:
             return path
         busy = self.load[np.arange(len(chosen)), chosen]
-        return max(path, np.bincount(chosen, busy, len(self.sites)).max().item())
+        return max(path, float(np.bincount(chosen, busy, len(self.sites)).max()))
 
     def estimate(self, chosen: list[int]) -> Estimate:
         """Estimate a complete placement, one site per variable."""
@@ -173,7 +178,7 @@ class Problem:
         domain = self.domain.copy()
         domain[variable, site] = False
         other = Problem(**{name: getattr(self, name) for name in self.__dataclass_fields__} | {"domain": domain})
-        for name in ("delay", "incoming", "outgoing", "limited", "load"):
+        for name in ("delay", "incoming", "outgoing", "limited", "load", "together"):
             other.__dict__[name] = getattr(self, name)
         return other
 

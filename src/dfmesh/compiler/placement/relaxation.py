@@ -42,7 +42,14 @@ class Relaxation:
     """
 
     def __init__(
-        self, problem: Problem, charges: Charges | None, order: list[int], domain: Flags, ceiling: int
+        self,
+        problem: Problem,
+        charges: Charges | None,
+        order: list[int],
+        domain: Flags,
+        ceiling: int,
+        *,
+        timed: bool = False,
     ) -> None:
         self.problem = problem
         self.position = {variable: position for position, variable in enumerate(order)}
@@ -52,7 +59,7 @@ class Relaxation:
         self.own = np.zeros(domain.shape, np.int64) if charges is None else charges.own.copy()
         self.shares: dict[tuple[int, int], Whole] = {}
         self.index: dict[tuple[int, int], int] = {}
-        self._wanted(charges is not None)
+        self._wanted(charged=charges is not None, timed=timed)
         self.pairs = list(self.index)
         ends = np.array(self.pairs, np.intp).reshape(-1, 2)
         self._ends = (ends[:, 0].copy(), ends[:, 1].copy())
@@ -64,9 +71,11 @@ class Relaxation:
         for (first, second), allowed in problem.residency.items():
             self._add(first, second, np.where(allowed, 0, ceiling))
         self.own[~self.domain] = ceiling
+        first, second = self._ends
+        self.tables[~(self.domain[first][:, :, None] & self.domain[second][:, None, :])] = ceiling
         self._batches = self._in_batches(order)
 
-    def _wanted(self, charged: bool) -> None:
+    def _wanted(self, *, charged: bool, timed: bool) -> None:
         pairs = list(self.problem.residency)
         if charged:
             pairs += [(s.source, consumer) for s in self.problem.shipments for consumer in s.consumers]
@@ -74,7 +83,7 @@ class Relaxation:
         pairs += [
             (own[a], own[b])
             for a, b in zip(self.problem.source.tolist(), self.problem.target.tolist(), strict=True)
-            if charged and own[a] != own[b]
+            if timed and own[a] != own[b]
         ]
         for first, second in pairs:
             if self.position[first] > self.position[second]:

@@ -38,7 +38,7 @@ class Neighbours:
             chosen: Site of each other variable; -1 for those that are still open, which cost nothing.
         """
         shipping, shipments = self.charges.shipping, self.problem.shipments
-        charge = self.charges.own[variable].copy()
+        charge: Whole = self.charges.own[variable].copy()
         for number in self.taken[variable]:
             start = chosen[shipments[number].source]
             if start >= 0:
@@ -55,7 +55,7 @@ class Neighbours:
 
 def allowed_sites(problem: Problem, rules: list[list[tuple[int, Flags]]], variable: int, chosen: list[int]) -> Flags:
     """Give the sites that a variable may have by its domain and the residency rules, given others' sites."""
-    allowed = problem.domain[variable].copy()
+    allowed: Flags = problem.domain[variable].copy()
     for other, table in rules[variable]:
         if chosen[other] >= 0:
             allowed &= table[:, chosen[other]]
@@ -117,9 +117,7 @@ class Scheduler:
                 ends[node] = rows[node][site].item()
         return chosen
 
-    def _rows(
-        self, variable: int, chosen: list[int], ends: list[float | None], heads: Floats
-    ) -> dict[int, Floats]:
+    def _rows(self, variable: int, chosen: list[int], ends: list[float | None], heads: Floats) -> dict[int, Floats]:
         """Give the ends of a variable's nodes at each site, given the others' sites."""
         problem = self.problem
         rows: dict[int, Floats] = {}

@@ -70,6 +70,7 @@ class Search:
         floor: float = 0.0,
         goal_seconds: bool,
         budget: int,
+        longest: Floats | None = None,
     ) -> None:
         self.problem = problem
         self.best: list[int] | None = None
@@ -80,6 +81,9 @@ class Search:
         self._floor = floor
         self._goal_seconds = goal_seconds
         self._budget = budget
+        self._timed = goal_seconds or longest is not None
+        # Ending earlier than this is of no use to a node: whatever follows, it is in time.
+        self._early = None if longest is None else (limit - longest).tolist()
         self._delay = problem.delay
         self._compute = problem.compute.tolist()
         self._tails = tails.tolist()
@@ -114,7 +118,8 @@ class Search:
             stages[position[shared.source]].sent.append(index)
             for consumer in shared.consumers:
                 stages[position[consumer]].taken.append(index)
-        self._schedule(stages, position)
+        if self._timed:
+            self._schedule(stages, position)
         _open_ends(self.problem, stages, position, relaxation.pairs, self._shared)
         return stages
 
@@ -156,11 +161,13 @@ class Search:
         result = True
         if ends is not None:
             load = self._load[variable][site]
-            self._busy[site] += load
-            latest = max(ends, self._busy[site]) if self._limited else ends
-            if self._in_time(latest):
-                result = self._descend(depth + 1, latest)
-            self._busy[site] -= load
+            if self._limited:
+                self._busy[site] += load
+                ends = max(ends, self._busy[site])
+            if self._in_time(ends):
+                result = self._descend(depth + 1, ends)
+            if self._limited:
+                self._busy[site] -= load
         self._chosen[variable] = -1
         self._bound = bound
         for other, row, least in reversed(undo):
@@ -274,7 +281,7 @@ class Search:
         state = (
             self._bound,
             latest if self._goal_seconds else 0.0,
-            *map(self._ends.__getitem__, stage.open_nodes),
+            *self._open_times(stage),
             *map(self._busy.__getitem__, self._limited),
         )
         states = self._known[depth].setdefault(key, [])
@@ -288,6 +295,11 @@ class Search:
             states.append(state)
         return True
 
+    def _open_times(self, stage: _Stage) -> list[float]:
+        if self._early is None:
+            return [self._ends[node] for node in stage.open_nodes]
+        return [max(self._ends[node], self._early[node][self._site(node)]) for node in stage.open_nodes]
+
     def _found(self, latest: float) -> None:
         self.best = list(self._chosen)
         if self._goal_seconds:
@@ -296,9 +308,7 @@ class Search:
             self.charges = self._bound
 
 
-def _shared(
-    problem: Problem, relaxation: Relaxation, shipping: list[list[list[int]]] | None
-) -> list[_Shared]:
+def _shared(problem: Problem, relaxation: Relaxation, shipping: list[list[list[int]]] | None) -> list[_Shared]:
     if shipping is None:
         return []
     return [

@@ -87,12 +87,13 @@ class _Solver:
         charges = charge(self.problem, Objective.TIME, tie_breaks=True)
         chosen, least, complete_charges = self.least_charges(chosen, charges, limit)
         estimate = self.problem.estimate(chosen)
+        moved = estimate.bytes_moved
         certificate = Certificate(
             self.objective,
             cost=estimate.seconds,
             bound=estimate.seconds if complete else min(round(bound, SECOND_DIGITS), estimate.seconds),
-            tie_break=estimate.bytes_moved,
-            tie_break_bound=estimate.bytes_moved if complete_charges else min(charges.first(least), estimate.bytes_moved),
+            tie_break=moved,
+            tie_break_bound=moved if complete_charges else min(charges.first(least), moved),
             complete=complete and complete_charges,
             steps=self.steps,
         )
@@ -138,7 +139,14 @@ class _Solver:
         relaxation = Relaxation(self.problem, None, self.order, self.domain, 1)
         tails = np.zeros_like(self.problem.compute)
         search = Search(
-            self.problem, relaxation, None, self.order, tails, limit=np.inf, floor=np.inf, goal_seconds=True,
+            self.problem,
+            relaxation,
+            None,
+            self.order,
+            tails,
+            limit=np.inf,
+            floor=np.inf,
+            goal_seconds=True,
             budget=max(self.effort.steps, 50_000),
         )
         search.run()
@@ -249,6 +257,7 @@ class _Solver:
             self.windows.tails(domain),
             limit=limit,
             goal_seconds=False,
+            longest=self.windows.longest(domain) if np.isfinite(limit) else None,
             budget=self.effort.steps,
         )
         search.run()
@@ -256,8 +265,9 @@ class _Solver:
         return search.best or chosen, relaxation.base, search.complete
 
     def relaxation(self, charges: Charges, domain: Flags, ceiling: int, limit: float = np.inf) -> Relaxation:
-        relaxation = Relaxation(self.problem, charges, self.order, domain, ceiling)
-        if np.isfinite(limit):
+        timed = bool(np.isfinite(limit))
+        relaxation = Relaxation(self.problem, charges, self.order, domain, ceiling, timed=timed)
+        if timed:
             relaxation.forbid_slow(self.windows.heads(domain), self.windows.tails(domain), limit)
         relaxation.ascend(min(40, ENTRIES // (2 * relaxation.tables.size + 1)))
         return relaxation

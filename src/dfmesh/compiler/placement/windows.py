@@ -60,6 +60,19 @@ class Windows:
             rest[level.nodes] += tails[level.nodes]
         return tails
 
+    def longest(self, domain: Flags) -> Floats:
+        """Give the most time that can follow each node at each site, `[node, site]`."""
+        problem = self.problem
+        rest = np.where(domain[self.own], problem.compute, -np.inf)
+        longest = np.zeros_like(rest)
+        for level in self.backward:
+            delay = problem.delay[level.edges]
+            delay = np.where(np.isinf(delay), -np.inf, delay)
+            follow = (delay + rest[problem.target[level.edges]][:, None, :]).max(2)
+            longest[level.nodes] = np.maximum(np.maximum.reduceat(follow, level.starts, axis=0), 0.0)
+            rest[level.nodes] += longest[level.nodes]
+        return longest
+
     def through(self, domain: Flags) -> tuple[Floats, Floats]:
         """Give the least length of a path through each variable at each site, `[variable, site]`, and the tails."""
         tails = self.tails(domain)
@@ -71,7 +84,7 @@ class Windows:
     def bound(self, domain: Flags) -> float:
         """Give seconds that every placement in the domains takes at the least."""
         through, _ = self.through(domain)
-        return max(through.min(1).max(initial=0.0).item(), self.load_bound(domain))
+        return max(float(through.min(1).max(initial=0.0)), self.load_bound(domain))
 
     def load_bound(self, domain: Flags) -> float:
         """Give seconds that some site of limited capacity is busy at the least."""
@@ -79,11 +92,11 @@ class Windows:
         if not problem.limited:
             return 0.0
         fixed = domain.sum(1) == 1
-        busiest = np.where(domain[fixed], problem.load[fixed], 0.0).sum(0).max(initial=0.0).item()
+        busiest = float(np.where(domain[fixed], problem.load[fixed], 0.0).sum(0).max(initial=0.0))
         limited = np.isfinite(problem.capacity)
         bound_there = ~(domain & ~limited).any(1)
-        least = np.where(domain, problem.load * problem.capacity, np.inf)[bound_there][:, limited].min(1, initial=np.inf)
-        shared = least.sum().item() / problem.capacity[limited].sum().item()
+        least = np.where(domain, problem.together, np.inf)[bound_there][:, limited].min(1, initial=np.inf)
+        shared = float(least.sum() / problem.capacity[limited].sum())
         return max(busiest, shared)
 
     def tighten(self, domain: Flags, limit: float) -> Flags | None:

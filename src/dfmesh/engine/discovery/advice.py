@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Any, ClassVar
@@ -18,6 +18,7 @@ NOTHING: Any = _Nothing()
 """Stands for a value that is not known, since None is a value like any other."""
 
 _SHOWN = 12
+_DEEPEST = 20
 
 
 class AdvisedValue(ABC):
@@ -127,7 +128,7 @@ class Okay(AdvisedValue):
 class _Several(AdvisedValue):
     """Base of the kinds with a list of values, each a value or an advice of its own."""
 
-    values: tuple[Any, ...]
+    values: Sequence[Any]
     break_on_advice: bool = False
     split_on_advice: bool | None = None
 
@@ -323,23 +324,25 @@ def rebuild(data: Any) -> AdvisedValue:
         ValueError: it is no such thing.
     """
     try:
-        return _rebuild(data)
+        return _rebuild(data, 0)
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"not an advice: {error!r}") from error
 
 
-def _rebuild(data: Any) -> AdvisedValue:
+def _rebuild(data: Any, depth: int) -> AdvisedValue:
     kind = data["kind"]
+    if depth > _DEEPEST:
+        raise ValueError("advice inside advice, too deep")
     if kind == AdvisedLiteral.kind:
         return AdvisedLiteral(data["value"])
     if kind == Okay.kind:
         return Okay()
     if kind == AdvisedOneOf.kind:
-        return AdvisedOneOf(tuple(_as_value(item) for item in data["values"]))
+        return AdvisedOneOf(tuple(_as_value(item, depth) for item in data["values"]))
     if kind == AdvisedSubsetOf.kind:
-        return AdvisedSubsetOf(tuple(_as_value(item) for item in data["values"]))
+        return AdvisedSubsetOf(tuple(_as_value(item, depth) for item in data["values"]))
     if kind == AdvisedDict.kind:
-        return AdvisedDict({key: _as_value(item) for key, item in data["entries"]}, bool(data["extras"]))
+        return AdvisedDict({key: _as_value(item, depth) for key, item in data["entries"]}, bool(data["extras"]))
     if kind == AdvisedDateRange.kind:
         return AdvisedDateRange(data["start"], data["end"])
     if kind == AdvisedError.kind:
@@ -351,8 +354,8 @@ def _as_advice(value: Any) -> AdvisedValue:
     return value if isinstance(value, AdvisedValue) else AdvisedLiteral(value)
 
 
-def _as_value(data: Any) -> Any:
-    advice = _rebuild(data)
+def _as_value(data: Any, depth: int) -> Any:
+    advice = _rebuild(data, depth + 1)
     return advice.value if isinstance(advice, AdvisedLiteral) else advice
 
 

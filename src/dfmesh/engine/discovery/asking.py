@@ -86,7 +86,7 @@ class Desk:
         if not done:
             future.cancel()
             self._stuck[name] += 1
-            return None, StuckError(f"did not answer within {max(0.0, deadline - started):.3g} s")
+            return None, StuckError(f"did not answer within {deadline - started:.1f} s")
         return future.result()
 
     def _ended(
@@ -158,6 +158,7 @@ class Asking:
         self._deadline = deadline
         self._gate = asyncio.Semaphore(MAX_AT_ONCE)
         self._left = MAX_PATHS
+        self._field_deadline = deadline
         self._fields = Fields({}, {}, (), {})
 
     async def advice(
@@ -187,11 +188,17 @@ class Asking:
 
     async def _paths(self, advisors: list[Advisor]) -> tuple[Path, ...]:
         paths: list[Path] = [()]
-        for advisor in advisors:
+        for position, advisor in enumerate(advisors, start=1):
+            self._field_deadline = self._share(is_last=position == len(advisors))
             paths = await self._next_field(paths, advisor)
         advised = {self._name(advisor) for advisor in advisors}
         steps = tuple(self._unadvised(name) for name in self._fields.asked if name not in advised)
         return tuple(path if ended(path) else (*path, *steps) for path in paths)
+
+    def _share(self, *, is_last: bool) -> float:
+        """When to give up on a field: one that hangs must leave time for those after it."""
+        rest = self._deadline - self._desk.now()
+        return self._deadline if is_last else self._deadline - rest / 2
 
     def _unadvised(self, name: str) -> Step:
         """What can be said about a field that has no advisor: what its schema says."""
@@ -242,10 +249,10 @@ class Asking:
     async def _consult(self, advisor: Advisor, context: AdviceContext) -> tuple[Step | None, ...]:
         field = self._name(advisor)
         name = f"advisor of {field} in {self._operation} ({self._provider or 'site'})"
-        seconds = max(0.0, self._deadline - self._desk.now()) + _GRACE
+        seconds = max(0.0, self._field_deadline - self._desk.now()) + _GRACE
         work = partial(_consult, advisor, field, self._fields.known, context, seconds)
         async with self._gate:
-            steps, error = await self._desk.run(name, work, self._deadline)
+            steps, error = await self._desk.run(name, work, self._field_deadline)
         if error is None:
             answered: tuple[Step | None, ...] = steps
             return answered

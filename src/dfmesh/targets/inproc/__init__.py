@@ -10,7 +10,7 @@ from typing import Any
 from dfmesh.config import FederationConfig
 from dfmesh.engine import CLIENT_PREFIX, JobRunner
 from dfmesh.engine.adapters import SiteAdapters
-from dfmesh.engine.messages import AnyMessage, Payload
+from dfmesh.engine.messages import AnyMessage, Payload, SiteLost
 from dfmesh.targets.inproc.carrier import Exchange, InprocCarrier
 
 
@@ -30,7 +30,7 @@ class InprocFederationRunner:
         self._sites: dict[str, JobRunner] = {}
         self._carrier: InprocCarrier | None = None
 
-    async def start(self, on_message: Callable[[AnyMessage], None], on_lost: Callable[[str], None]) -> None:
+    async def start(self, on_message: Callable[[AnyMessage], None], on_lost: Callable[[SiteLost], None]) -> None:
         """As `FederationRunner.start`. Nothing is ever lost here but with the whole process."""
         exchange = Exchange(asyncio.get_running_loop())
         for site in self._config.sites:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dfmesh.engine import CLIENT_PREFIX
-from dfmesh.engine.messages import AnyMessage, Payload
+from dfmesh.engine.messages import AnyMessage, Payload, SiteLost
 from dfmesh.errors import SessionClosedError, SessionError
 from dfmesh.targets.local.carrier import LocalCarrier, Receive
 from dfmesh.targets.local.control import Introduce, LinkBroken
@@ -63,14 +63,14 @@ class LocalFederationRunner:
         self._carrier: LocalCarrier | None = None
         self._door: Door | None = None
         self._supervisor: Supervisor | None = None
-        self._on_lost: Callable[[str], None] = _ignore
+        self._on_lost: Callable[[SiteLost], None] = _ignore
 
-    async def start(self, on_message: Callable[[AnyMessage], None], on_lost: Callable[[str], None]) -> None:
+    async def start(self, on_message: Callable[[AnyMessage], None], on_lost: Callable[[SiteLost], None]) -> None:
         """Start the sites and connect to the homesite.
 
         Args:
             on_message: Gets each message that the homesite sends to this client, in order.
-            on_lost: Gets the reason when the homesite is lost. It is restarted; the jobs that this client had there
+            on_lost: Told when the homesite is lost, and why. It is restarted; the jobs that this client had there
                 are gone.
 
         Raises:
@@ -169,8 +169,7 @@ class LocalFederationRunner:
     def _homesite_lost(self, reason: str, running: Running) -> None:
         if self._carrier is not None:
             self._carrier.disconnect(self._homesite)
-        calls = f" (while {len(running)} call{'s' * (len(running) != 1)} went on in it)" if running else ""
-        self._on_lost(f"homesite {self._homesite!r} {reason}{calls}")
+        self._on_lost(SiteLost("", self._homesite, reason, running))
 
     def _link_broken(self, link: Link, reason: str, to_blame: bool) -> None:
         if self._supervisor is not None:
@@ -199,7 +198,7 @@ def _default_transport() -> str:
     return "unix" if hasattr(socket, "AF_UNIX") and hasattr(socket.socket, "sendmsg") else "tcp"
 
 
-def _ignore(reason: str) -> None:
+def _ignore(lost: SiteLost) -> None:
     """Nobody wants to hear of it any more."""
 
 

@@ -11,13 +11,13 @@ import sys
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from conftest import dfmesh, start
+from cli_process import dfmesh, start
 
 import dfmesh as package
 from dfmesh import Federation
 from dfmesh.values import from_json
 
-HEAVY = (
+HEAVY = [
     "numpy",
     "pyarrow",
     "pydantic",
@@ -28,19 +28,22 @@ HEAVY = (
     "msgspec",
     "dfmesh.engine",
     "dfmesh.session",
-)
+    "dfmesh.config",
+    "dfmesh.values",
+]
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["demo", "--help"], ["--version"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["run", "--help"], ["demo", "--help"]])
 def test_help_loads_nothing_heavy(arguments, tmp_path):
     script = (
         "import sys\nfrom dfmesh.cli import main\ntry:\n    main()\nfinally:\n"
-        f"    print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+        f"    print(*[name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0
-    assert done.stderr.strip() == "[]"
     assert done.stdout
+    # typer itself takes pydantic as soon as a command is named
+    assert set(done.stderr.split()) <= ({"pydantic"} if len(arguments) > 1 else set())
 
 
 def test_version(tmp_path):
@@ -101,7 +104,7 @@ def test_validate_checks_a_pipeline(shop):
     assert f"shopping.py:{line + 4}" in faulty.stderr
 
 
-PLACES = {"faulty": 24, "failing": 16}
+PLACES = {"faulty": 21, "failing": 13}
 """Line of `def` of the functions of shopping.py."""
 
 
@@ -157,7 +160,7 @@ def test_what_is_no_pipeline_is_said_without_traceback(shop, pipeline, message):
 
 def test_an_exception_of_the_users_code_names_the_users_line(shop):
     done = dfmesh("explain", "shop.dfm.yaml", "shopping.py:raising", cwd=shop)
-    assert '  shopping.py:46: return {}["key"]' in done.stderr.splitlines()
+    assert '  shopping.py:44: return {}["key"]' in done.stderr.splitlines()
 
 
 # run
@@ -251,6 +254,15 @@ def test_mistakes_are_found_before_any_site_starts(shop, arguments, code, messag
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert not (shop / "out").exists()
+
+
+def test_a_directory_that_cannot_be_written_is_named(shop):
+    (shop / "out").write_text("a file")
+    arguments = ["run", "shop.dfm.yaml", "shopping.py", "--param", "n=1", "--out", "out", "--target", "inproc"]
+    done = dfmesh(*arguments, cwd=shop)
+    assert done.returncode == 1
+    assert "cannot write a result of 'doubled' to out/doubled" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("target", ["inproc", "local"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from conftest import dfmesh
+from cli_process import dfmesh
 
 from dfmesh.cli.failures import CommandError
 

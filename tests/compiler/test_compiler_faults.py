@@ -1,0 +1,218 @@
+"""The validator: every fault, all at once, each with the user's line and a way out."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fault_cases import CASES, FEDERATION, FILE, SECTIONS, Case, error_of, write
+
+from dfmesh import BestOf, FederationConfig, ForEach, Pipeline, PipelineError, PlaceParam, Yield
+from dfmesh.api import Advise, NodeRef
+from dfmesh.compiler import compile_pipeline, validate
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "faults.md"
+
+
+@pytest.fixture(scope="module")
+def weather(tmp_path_factory: pytest.TempPathFactory) -> FederationConfig:
+    path = tmp_path_factory.mktemp("federation") / "weather.dfm.yaml"
+    path.write_text(json.dumps(FEDERATION))
+    return FederationConfig.load(path)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
+def test_fault(case: Case, weather: FederationConfig) -> None:
+    faults = error_of(case, weather).faults
+    found = [(fault.location.line if fault.location else 0, fault.message) for fault in faults]
+    located = [fault.location.file for fault in faults if fault.location is not None]
+    for line, message in case.expected:
+        lines = [at if at else 0 for at, text in found if message in text]
+        assert line in lines or (line == 0 and lines), (line, message, found)
+    assert len(found) == len(case.expected), found
+    assert set(located) <= {FILE, __file__, str(Path(__file__).with_name("fault_cases.py"))}
+    for fault in faults:
+        assert fault.hint or "cannot be sent" in fault.message, fault  # the codec says what to do
+
+
+def test_all_faults_are_found_at_once(weather: FederationConfig) -> None:
+    cases = [case for case in CASES if case.parameters is None and case.code != "pass"]
+    single = {case.title: len(error_of(case, weather).faults) for case in cases}
+    # Ids of their own for each case, since numbers would go on.
+    codes = [
+        re.sub(r'node_id="(\w+)"|NodeRef\("(\w+)"\)', _renamed(number), case.code) for number, case in enumerate(cases)
+    ]
+    with pytest.raises(PipelineError) as raised:
+        validate(write("\n".join(codes), weather), weather)
+    assert len(raised.value.faults) >= sum(single.values())
+    assert f"the pipeline has {len(raised.value.faults)} faults" in str(raised.value)
+
+
+def _renamed(number: int) -> Callable[[re.Match[str]], str]:
+    def rename(match: re.Match[str]) -> str:
+        own, other = match.groups()
+        return f'node_id="{own}{number}"' if own else f'NodeRef("{other}{number}")'
+
+    return rename
+
+
+def test_the_page_shows_the_real_messages(weather: FederationConfig) -> None:
+    page = _page(weather)
+    if os.environ.get("DFMESH_REGENERATE"):
+        PAGE.write_text(page, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == page, "run this test with DFMESH_REGENERATE=1 to rewrite docs/faults.md"
+
+
+def _page(config: FederationConfig) -> str:
+    lines = [
+        "# What can be wrong with a pipeline",
+        "",
+        "<!-- Written by tests/compiler/test_compiler_faults.py with DFMESH_REGENERATE=1; do not edit. -->",
+        "",
+        "A pipeline is checked before anything runs. All faults are reported at once, each with your file and line and",
+        "a way out. `PipelineError.faults` has them as data: `message`, `location`, `hint`.",
+        "",
+        "The lines below stand inside `with Pipeline() as p:` in a file `pipeline.py`, counted from 1. In the",
+        "federation, `us` and `ca` offer `weather.Read(hour)`, `weather.Bin(reports, step)` and",
+        "`weather.Merge(left, right)`; `app` offers `weather.Render(grid, colours)`, and its provider `gpu`",
+        "`weather.Forecast(grid)`.",
+    ]
+    for section, cases in SECTIONS.items():
+        lines += ["", f"## {section}"]
+        for case in cases:
+            lines += ["", f"### {case.title}", "", "```python", case.code, "```", ""]
+            if case.parameters is not None:
+                given = ", ".join(f"{name}={_shown(value)}" for name, value in case.parameters.items())
+                lines += [f"Run with `session.run(p, {given})`:", ""]
+            lines += ["```text", _message(error_of(case, config)), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def _shown(value: Any) -> str:
+    return value.__name__ if callable(value) else repr(value)
+
+
+def _message(error: PipelineError) -> str:
+    text = str(error).replace(str(Path(__file__).with_name("fault_cases.py")), FILE)
+    text = re.sub(r"( at)? 0x[0-9a-f]+", "", text)
+    return re.sub(rf"{re.escape(FILE)}:(\d+): the pipeline is empty", f"{FILE}:1: the pipeline is empty", text)
+
+
+# More than the page shows
+
+
+def test_faults_without_a_line_have_the_id(weather: FederationConfig) -> None:
+    node = {"tag": "@dfm-node", "ident": "reports"}
+    body = [{"dfm_class_name": "weather.Reed", "dfm_node_id": node}]
+    with pytest.raises(PipelineError) as raised:
+        validate(Pipeline.load(json.dumps({"dfm_body": body})), weather)
+    assert str(raised.value.faults[0]).startswith("reports: the federation has no operation 'weather.Reed'")
+    body.append(
+        {"dfm_class_name": "dfmesh.Yield", "dfm_node_id": {"tag": "@dfm-node", "ident": 1}, "value": {"id": node}}
+    )
+    with pytest.raises(PipelineError) as raised:
+        validate(Pipeline.load(json.dumps({"dfm_body": body[::-1]})), weather)
+    assert "Yield uses weather.Reed (id reports), which stands behind it" in str(raised.value)
+
+
+def test_advise_is_for_discovery(weather: FederationConfig) -> None:
+    with Pipeline() as pipeline:
+        weather.ops.weather.Read(hour=Advise())
+        weather.ops.weather.Read(hour=3, site=Advise())
+        Yield([1, {"k": Advise()}])
+    with pytest.raises(PipelineError) as raised:
+        validate(pipeline, weather)
+    assert len(raised.value.faults) == 3
+    assert all("Advise()" in fault.message and fault.hint for fault in raised.value.faults)
+
+
+def test_statements_of_one_branch_are_not_seen_in_the_other(weather: FederationConfig) -> None:
+    code = """
+with If(PlaceParam("x")):
+    first = ops.weather.Read(hour=1)
+    with If(PlaceParam("y")):
+        inner = ops.weather.Read(hour=1)
+    Yield(inner)
+with Else():
+    Yield(first)
+"""
+    with pytest.raises(PipelineError) as raised:
+        validate(write(code, weather), weather)
+    assert [fault.location.line for fault in raised.value.faults] == [6, 8]
+
+
+def test_what_is_allowed(weather: FederationConfig) -> None:
+    code = """
+hours = ops.weather.Read(hour=3)
+with ForEach(hours, window=3) as hour:
+    reports = ops.weather.Read(hour=hour["n"], site=BestOf(["us", "app"]), retries=2, timeout=1.5)
+    with If((hour > 1) & (hour.index < 3) | PlaceParam("all", default=False)):
+        grid = ops.weather.Bin(reports=reports, step=1, after=[hours, reports])
+    with ForEach(reports) as report:
+        Yield([hour, report, report.index], place="class")
+    Yield(Choose(hour > 1, grid, None))
+grids = hour.collect(grid)
+total = hour.reduce(ops.weather.Merge, reports, initial=hours, site="us")
+ops.weather.Read(hour=3.0, after=hour, node_id="ü 1-2")
+ops.weather.Bin(reports=grids, least=3)
+ops.weather.Bin(total, most=3, site="ca")
+ops.weather.Forecast(grid=None, provider="gpu")
+with TryFromCache([total, "x"], ttl=3) as cached:
+    with If(True):
+        Yield(total)
+    cached.cache(total)
+Yield(PlaceParam("all", default=False))
+Yield(cached)
+"""
+    assert validate(write(code, weather), weather) == []
+
+
+def test_gathering_in_a_strange_place(weather: FederationConfig) -> None:
+    """A document may have it anywhere; the language cannot."""
+
+    def node(ident: int) -> dict[str, Any]:
+        return {"tag": "@dfm-node", "ident": ident}
+
+    loop = {"dfm_class_name": "dfmesh.ForEach", "dfm_node_id": node(0), "seq": [1], "dfm_body": []}
+    gather = {"dfm_class_name": "dfmesh.Collect", "dfm_node_id": node(1), "loop": node(0), "value": 1}
+    inside = {**loop, "dfm_body": [gather]}
+    branch = {"dfm_class_name": "dfmesh.If", "dfm_node_id": node(2), "cond": True, "dfm_body": [gather]}
+    for body in ([inside], [loop, branch]):
+        with pytest.raises(PipelineError, match="does not stand in the block of its loop"):
+            validate(Pipeline.load(json.dumps({"dfm_body": body})), weather)
+
+
+def test_restricting_to_sites(weather: FederationConfig) -> None:
+    with Pipeline() as pipeline:
+        Yield(weather.ops.weather.Read(hour=3))
+    assert compile_pipeline(pipeline, weather, "app", restrict_to_sites=["ca"]).node(0) == "ca"
+    with pytest.raises(PipelineError, match="no site 'cuba'"):
+        compile_pipeline(pipeline, weather, "app", restrict_to_sites=["cuba"])
+    with pytest.raises(PipelineError, match=r"weather\.Read is not offered"):
+        compile_pipeline(pipeline, weather, "app", restrict_to_sites=[])
+
+
+def test_parameter_sets_are_filled_in(weather: FederationConfig) -> None:
+    with Pipeline() as pipeline:
+        with ForEach(PlaceParam("hours", default=[1])) as hour:
+            weather.ops.weather.Read(hour=hour)
+        Yield([PlaceParam("x", default=None), PlaceParam("y")["k"]])
+        weather.ops.weather.Read(hour=PlaceParam("odd")["k"], site=BestOf())
+    compiled = compile_pipeline(pipeline, weather, "app")
+    assert compiled.parameter_set({"y": 1, "odd": "text"}) == {"hours": [1], "x": None, "y": 1, "odd": "text"}
+
+
+def test_a_reference_to_a_statement_of_another_pipeline(weather: FederationConfig) -> None:
+    with Pipeline():
+        foreign = weather.ops.weather.Read(hour=3, node_id="foreign")
+    with Pipeline() as pipeline:
+        Yield(foreign)
+        Yield(NodeRef("foreign"))
+    with pytest.raises(PipelineError) as raised:
+        validate(pipeline, weather)
+    assert len(raised.value.faults) == 2
