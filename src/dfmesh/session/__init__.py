@@ -6,7 +6,7 @@ from dfmesh.session.federation import Federation
 from dfmesh.session.job import Job, JobProgress, JobStatus
 from dfmesh.session.results import ResultItem, Results
 from dfmesh.session.session import Session, default_homesite
-from dfmesh.session.simulate import SimulationResult, simulate
+from dfmesh.session.simulation import SimulationResult, simulate
 
 __all__ = [
     "STATUS_PLACE",

@@ -11,7 +11,8 @@ from typing import Any, Self
 from dfmesh.api import Pipeline
 from dfmesh.compiler import CompiledPipeline, compile_pipeline
 from dfmesh.config import FederationConfig
-from dfmesh.engine.messages import AnyMessage, Failure, Payload, SubmitJob
+from dfmesh.engine import lost_failures
+from dfmesh.engine.messages import AnyMessage, Failure, Payload, SiteLost, SubmitJob
 from dfmesh.errors import SessionError
 from dfmesh.session.dfm_job import DfmJob
 from dfmesh.session.discovery import Inquiry
