@@ -38,7 +38,11 @@ class Stubs:
         self.runner.send(StartJob(job, msgspec.json.encode(words)))
 
     async def hear(self) -> Any:
-        return await asyncio.wait_for(self.got.get(), 15)
+        try:
+            return await asyncio.wait_for(self.got.get(), 15)
+        except TimeoutError:
+            output = {name: self.runner.output(name)[-2000:] for name in self.runner._config.sites}
+            raise AssertionError(f"nothing was heard; {self.runner.processes}; they printed {output}") from None
 
     async def hear_text(self) -> str:
         message = await self.hear()

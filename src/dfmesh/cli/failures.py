@@ -90,6 +90,8 @@ def error_lines(error: DfmeshError) -> list[str]:
         shown = [line for failure in error.errors[:20] for line in failure_lines(failure)]
         more = [f"  ... and {count - 20} more (all of them are in index.json)"] if count > 20 else []
         return [head, *shown, *more]
+    if isinstance(error, JobCancelledError):
+        return ["interrupted; the job was cancelled, what had come is kept"]
     return str(error).splitlines() or [type(error).__name__]
 
 

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from dfmesh.compiler.explain import bytes_text, seconds_text
+from dfmesh.errors import JobCancelledError
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -244,7 +245,8 @@ class LiveProgress:
         if self._asker is not None:
             self._asker.stop()
         if kind is not None and self.view.ended_seconds is None:
-            self.view.ended("interrupted" if issubclass(kind, KeyboardInterrupt) else "failed")
+            interrupted = issubclass(kind, KeyboardInterrupt | JobCancelledError)
+            self.view.ended("interrupted" if interrupted else "failed")
         if self._live is not None:
             self._refresh()
             self._live.stop()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from dfmesh.cli.documents import compile_files, load_parameter_sets
 from dfmesh.cli.failures import EXIT_INTERRUPTED, EXIT_JOB_FAILED, failure_data, print_error
+from dfmesh.cli.interrupting import CancelOnInterrupt
 from dfmesh.cli.progress import JobView, LiveProgress, ProgressAsker
 from dfmesh.cli.result_files import ResultFiles
 from dfmesh.compiler.explain import bytes_text, seconds_text
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 _EVENT_SECONDS = 1.0
 """How often a machine is told how far a job is."""
-
-_CANCEL_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -92,10 +91,8 @@ class _Run:
         with self.federation.session(self.request.target, homesite=self.request.homesite) as session, audience:
             job = session.submit(self.compiled, self.sets)
             audience.watch(job)
-            try:
+            with CancelOnInterrupt(job):
                 self.take_results(job)
-            except KeyboardInterrupt:
-                self.cancel(job)
             self.view.ended(job.status.value)
             self.view.sites = job.progress().sites
         index = self.files.write_index(self.about(job))
@@ -107,11 +104,6 @@ class _Run:
             entry = self.files.write(item)
             if self.request.as_json:
                 _emit("result", seconds=round(self.view.seconds, 3), **entry)
-
-    def cancel(self, job: Job) -> None:
-        self.view.status = "cancelling"
-        job.cancel("interrupted with Ctrl-C")
-        job.wait(_CANCEL_SECONDS)
 
     def about(self, job: Job) -> dict[str, Any]:
         """What the index and the last event say of the job."""

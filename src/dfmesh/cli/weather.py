@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from dfmesh.cli.clock import seconds_since_start
 from dfmesh.cli.failures import CommandError
+from dfmesh.cli.interrupting import CancelOnInterrupt
 from dfmesh.cli.progress import JobView, LiveProgress
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ def run_weather_day(out: Path, target: str) -> None:
         raise CommandError("the weather day draws its maps with Pillow: pip install 'dfmesh[weather]'")
     example = load_example(find_example())
     watcher = _Watcher()
-    with LiveProgress(watcher.view) as watcher.progress:
+    with LiveProgress(watcher.view) as watcher.progress, watcher.interrupts:
         report = example.run_day(out, target=target, on_progress=watcher.take)
         watcher.finish(report)
     _print_report(report, watcher)
@@ -72,6 +74,7 @@ class _Watcher:
     Attributes:
         view: What is known of its job.
         progress: What shows it.
+        interrupts: What turns Ctrl-C into the end of the job, once there is one.
         first_map_seconds: From the start of the command to the first map; None until then.
     """
 
@@ -79,13 +82,15 @@ class _Watcher:
         self.view = JobView("weather day")
         self.progress = LiveProgress(self.view)
         self.first_map_seconds: float | None = None
-        self._job: Any = None
+        self.interrupts = ExitStack()
+        self._submitted = False
 
     def take(self, report: Any) -> None:
         """Take in what `run_day` tells: after the submission, at each result, at the end."""
-        if self._job is None:
-            self._job = report.job
+        if not self._submitted:
+            self._submitted = True
             self.progress.watch(report.job)
+            self.interrupts.enter_context(CancelOnInterrupt(report.job))
         elif report.seconds is None:
             self.view.result_came()
         if report.maps and self.first_map_seconds is None:

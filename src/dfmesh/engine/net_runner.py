@@ -159,6 +159,7 @@ class NetRunner:
         outer.values[frame] = token
         for waiting_frame, slot in outer.waiting.pop(frame, ()):
             self._complete(transition, waiting_frame, slot)
+        self.done(self.wired.scopes[outer.scope], frame)
 
     def _complete(self, transition: WiredTransition, frame: Frame, slot: Slot) -> None:
         for outer in transition.outers:

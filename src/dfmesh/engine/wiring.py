@@ -51,15 +51,17 @@ class OuterInput:
 
     Attributes:
         index: Position among the inputs.
-        depth: Length of the frames of that scope.
+        scope: That scope.
+        depth: Length of its frames.
         values: Token per frame of that scope, until that frame is done here.
         waiting: Complete slots that wait for the token, per frame of that scope.
     """
 
-    __slots__ = ("depth", "index", "values", "waiting")
+    __slots__ = ("depth", "index", "scope", "values", "waiting")
 
-    def __init__(self, index: int, depth: int) -> None:
+    def __init__(self, index: int, scope: int, depth: int) -> None:
         self.index = index
+        self.scope = scope
         self.depth = depth
         self.values: dict[Frame, Any] = {}
         self.waiting: dict[Frame, list[tuple[Frame, Slot]]] = {}
@@ -111,7 +113,7 @@ class WiredTransition:
         self.position = position
         gathers = isinstance(ir.action, Collect | Reduce)
         self.outers = [
-            OuterInput(index, depths[place.scope])
+            OuterInput(index, place.scope, depths[place.scope])
             for index, place in enumerate(ir.inputs)
             if place.scope != ir.scope and not (gathers and index == 0)
         ]
@@ -161,7 +163,7 @@ class WiredScope:
 
     Attributes:
         id: The scope.
-        size: Things to be done here per frame: transitions, values to gather, loops inside.
+        size: Things to be done here per frame: transitions, values to gather, loops inside, values for those to come.
         left: Things still to be done, per open frame in which some are done.
         progress: Per frame of the parent, how many frames below it are done here, and how many there are (None
             while the loop still opens some).
@@ -250,6 +252,7 @@ class WiredNet:
             outer = outers.get(index)
             if outer is not None:
                 self.scopes[place.scope].readers.append(outer)
+                self.scopes[place.scope].size += 1
             self.places[place.id] = (transition, index, outer, gathers and index == 0)
 
 

@@ -26,11 +26,36 @@ def search_order(problem: Problem) -> list[int]:
     return order
 
 
-def neighbourhood(problem: Problem) -> list[set[int]]:
-    """Give the variables that each variable shares an edge, a shipment or a rule with."""
+def decoupling_order(problem: Problem) -> list[int]:
+    """Order the variables so that each has few neighbours, direct or through later ones, before it.
+
+    It is the reverse of an elimination by least degree; for trees every variable has one neighbour before it. Senders
+    may follow receivers.
+    """
+    count = len(problem.members)
+    if count > CAREFUL:
+        return list(range(count))
+    neighbours = neighbourhood(problem, timed=False)
+    left = set(range(count))
+    order: list[int] = []
+    while left:
+        chosen = min(left, key=lambda v: (len(neighbours[v]), -v))
+        left.remove(chosen)
+        order.append(chosen)
+        around = neighbours[chosen]
+        for other in around:
+            neighbours[other] |= around
+            neighbours[other] -= {other, chosen}
+    return order[::-1]
+
+
+def neighbourhood(problem: Problem, *, timed: bool = True) -> list[set[int]]:
+    """Give the variables that each variable shares a shipment or a rule with, and an edge if time counts."""
     own = problem.variable
     found: list[set[int]] = [set() for _ in problem.members]
-    pairs = [(own[a], own[b]) for a, b in zip(problem.source.tolist(), problem.target.tolist(), strict=True)]
+    pairs = [(shipment.source, consumer) for shipment in problem.shipments for consumer in shipment.consumers]
+    if timed:
+        pairs += [(own[a], own[b]) for a, b in zip(problem.source.tolist(), problem.target.tolist(), strict=True)]
     for first, second in [*pairs, *problem.residency]:
         if first != second:
             found[first].add(second)
@@ -50,4 +75,4 @@ def _opened(variable: int, neighbours: list[set[int]], placed: set[int]) -> int:
     return (not neighbours[variable] <= after) - closed
 
 
-__all__ = ["neighbourhood", "search_order"]
+__all__ = ["decoupling_order", "search_order"]

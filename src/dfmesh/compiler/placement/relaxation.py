@@ -133,7 +133,7 @@ class Relaxation:
             groups[depth[variable]].append(variable)
         return [_batch(group, before, after) for group in groups]
 
-    def ascend(self, rounds: int) -> None:
+    def ascend(self, rounds: int, *, even_out: bool) -> None:
         """Raise the base by passing charges forward and backward, until nothing more comes of it."""
         for _ in range(rounds):
             known = self.base
@@ -141,8 +141,36 @@ class Relaxation:
                 self._pass(batch, forward=True)
             for batch in reversed(self._batches):
                 self._pass(batch, forward=False)
+            if even_out:
+                self._even_out()
             if self.base >= self.ceiling or self.base - known <= (self.ceiling - self.base) // 200:
                 break
+
+    def _even_out(self) -> None:
+        """Share out anew what those who take a shipment do not need of their shares of it.
+
+        A share never falls below nothing: else the shares of some of the takers might be more than the whole.
+        """
+        for number, shipment in enumerate(self.problem.shipments):
+            if len(shipment.consumers) < 2:
+                continue
+            tables = [self._table(shipment.source, consumer) for consumer in shipment.consumers]
+            shares = [self.shares[number, consumer] for consumer in shipment.consumers]
+            may = self.domain[list(shipment.consumers)]
+            spare = [
+                np.where(there[None], np.minimum(table, share), share)
+                for there, table, share in zip(may, tables, shares, strict=True)
+            ]
+            each, rest = np.divmod(np.sum(spare, axis=0), np.maximum(may.sum(0), 1)[None])
+            first = may.argmax(0)
+            for which, (table, share, given) in enumerate(zip(tables, shares, spare, strict=True)):
+                more = np.where(may[which][None], each + np.where(first == which, rest, 0), 0)
+                table += np.where(may[which][None], more - given, 0)
+                share += more - given
+
+    def _table(self, first: int, second: int) -> Whole:
+        index = self.index.get((first, second))
+        return self.tables[self.index[second, first]].T if index is None else self.tables[index]
 
     def lean_back(self) -> None:
         """Move all charges to the variables that come first, which a search in the order fixes first."""

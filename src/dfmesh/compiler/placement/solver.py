@@ -8,7 +8,7 @@ import numpy as np
 
 from dfmesh.compiler.placement.charges import Charges, charge
 from dfmesh.compiler.placement.objective import Objective
-from dfmesh.compiler.placement.ordering import search_order
+from dfmesh.compiler.placement.ordering import decoupling_order, search_order
 from dfmesh.compiler.placement.plan import SECOND_DIGITS, Certificate
 from dfmesh.compiler.placement.problem import Flags, Problem
 from dfmesh.compiler.placement.relaxation import Relaxation
@@ -68,6 +68,7 @@ class _Solver:
         self.windows = Windows(problem)
         self.scheduler = Scheduler(problem)
         self.order = search_order(problem)
+        self.free_order = decoupling_order(problem)
         self.searched = len(self.order) <= SEARCHED
         self.steps = 0
         self.domain = problem.domain.copy()
@@ -127,7 +128,7 @@ class _Solver:
 
     def start(self, charges: Charges | None = None) -> list[int]:
         """Give some placement that keeps the rules."""
-        heads, tails = self.windows.heads(self.domain), self.windows.tails(self.domain)
+        heads, tails = self.windows.best(self.domain)
         neighbours = None if charges is None else Neighbours(self.problem, charges)
         limit = 0.0 if charges is None else np.inf
         chosen = self.scheduler.dive(self.domain, heads, tails, limit, neighbours)
@@ -161,9 +162,9 @@ class _Solver:
         """Give a placement of least seconds, within a total of charges, a lower bound, and whether it is proven."""
         relaxation = None
         if charged is not None:
-            relaxation = self.relaxation(charged[0], domain, charged[1] + 1)
+            relaxation = self.relaxation(charged[0], domain, charged[1] + 1, self.problem.seconds(chosen))
             domain = relaxation.domain
-        bound = self.windows.bound(domain)
+        bound = self.windows.bound(domain, once=True)
         chosen, bound = self.probe(chosen, domain, bound, charged)
         best = self.problem.seconds(chosen)
         if best <= bound + NANOSECOND / 2:
@@ -194,7 +195,7 @@ class _Solver:
             relaxation,
             None if charged is None else charged[0].shipping.tolist(),
             self.order,
-            self.windows.tails(domain),
+            self.windows.best(domain)[1],
             limit=self.problem.seconds(chosen) - NANOSECOND,
             floor=bound + NANOSECOND / 2,
             goal_seconds=True,
@@ -228,7 +229,7 @@ class _Solver:
         return chosen, bound
 
     def dive_in(self, domain: Flags, limit: float, neighbours: Neighbours | None) -> list[int] | None:
-        heads, tails = self.windows.heads(domain), self.windows.tails(domain)
+        heads, tails = self.windows.best(domain)
         return self.scheduler.dive(domain, heads, tails, limit, neighbours)
 
     def keeps(self, chosen: list[int], charged: tuple[Charges, int] | None) -> bool:
@@ -253,8 +254,8 @@ class _Solver:
             problem,
             relaxation,
             charges.shipping.tolist(),
-            self.order,
-            self.windows.tails(domain),
+            self.order if np.isfinite(limit) else self.free_order,
+            self.windows.best(domain)[1] if np.isfinite(limit) else np.zeros_like(problem.compute),
             limit=limit,
             goal_seconds=False,
             longest=self.windows.longest(domain) if np.isfinite(limit) else None,
@@ -266,10 +267,12 @@ class _Solver:
 
     def relaxation(self, charges: Charges, domain: Flags, ceiling: int, limit: float = np.inf) -> Relaxation:
         timed = bool(np.isfinite(limit))
-        relaxation = Relaxation(self.problem, charges, self.order, domain, ceiling, timed=timed)
+        order = self.order if timed else self.free_order
+        relaxation = Relaxation(self.problem, charges, order, domain, ceiling, timed=timed)
         if timed:
-            relaxation.forbid_slow(self.windows.heads(domain), self.windows.tails(domain), limit)
-        relaxation.ascend(min(40, ENTRIES // (2 * relaxation.tables.size + 1)))
+            relaxation.forbid_slow(*self.windows.best(domain), limit)
+        rounds = min(40, ENTRIES // (2 * relaxation.tables.size + 1))
+        relaxation.ascend(rounds, even_out=self.searched)
         return relaxation
 
 

@@ -12,10 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dfmesh.compiler.placement.conditioned import ENTRIES, Conditioned
 from dfmesh.compiler.placement.problem import Flags, Floats, Indices, Problem
 
 ROUNDS = 12
 """How often ruling out is repeated at most while it still finds something."""
+
+OFTEN = 2_000_000
+"""Sums per look at all edges up to which times are conditioned (`conditioned.py`) wherever they are used."""
 
 TOLERANCE = 4e-10
 """Seconds by which a limit may be passed: sums of times are inexact, and are compared to a nanosecond."""
@@ -39,6 +43,9 @@ class Windows:
         edges = list(zip(problem.source.tolist(), problem.target.tolist(), strict=True))
         self.forward = _levels(len(self.own), [(target, source) for source, target in edges])
         self.backward = _levels(len(self.own), edges)
+        sums = len(edges) * len(problem.sites) ** 3
+        self._often_conditioned = sums <= OFTEN
+        self._once_conditioned = sums <= ENTRIES
 
     def heads(self, domain: Flags) -> Floats:
         """Give the least end of each node at each site, `[node, site]`; infinite where it may not be."""
@@ -73,17 +80,36 @@ class Windows:
             rest[level.nodes] += longest[level.nodes]
         return longest
 
-    def through(self, domain: Flags) -> tuple[Floats, Floats]:
-        """Give the least length of a path through each variable at each site, `[variable, site]`, and the tails."""
-        tails = self.tails(domain)
-        total = self.heads(domain) + tails
-        through = np.zeros(domain.shape)
-        np.maximum.at(through, self.own, total)
-        return through, tails
+    def both(self, domain: Flags, *, conditioned: bool) -> tuple[Floats, Floats]:
+        """Give heads and tails; larger, closer to the truth, and dearer to find if they are conditioned."""
+        if not conditioned:
+            return self.heads(domain), self.tails(domain)
+        problem = self.problem
+        weight = np.where(domain[self.own], problem.compute, np.inf)
+        nodes = range(len(self.own))
+        arrivals = Conditioned(nodes, problem.incoming, problem.delay.__getitem__, weight).arrivals
+        tails = Conditioned(nodes[::-1], problem.outgoing, lambda edge: problem.delay[edge].T, weight).arrivals
+        return arrivals + weight, tails
 
-    def bound(self, domain: Flags) -> float:
-        """Give seconds that every placement in the domains takes at the least."""
-        through, _ = self.through(domain)
+    def best(self, domain: Flags) -> tuple[Floats, Floats]:
+        """Give heads and tails as well as can be afforded often."""
+        return self.both(domain, conditioned=self._often_conditioned)
+
+    def through(self, domain: Flags, *, conditioned: bool = False) -> Floats:
+        """Give the least length of a path through each variable at each site, `[variable, site]`."""
+        heads, tails = self.both(domain, conditioned=conditioned)
+        through = np.zeros(domain.shape)
+        np.maximum.at(through, self.own, heads + tails)
+        return through
+
+    def bound(self, domain: Flags, *, once: bool = False) -> float:
+        """Give seconds that every placement in the domains takes at the least.
+
+        Args:
+            domain: Sites of each variable.
+            once: Whether more may be spent on it than is good for something done often.
+        """
+        through = self.through(domain, conditioned=self._once_conditioned if once else self._often_conditioned)
         return max(float(through.min(1).max(initial=0.0)), self.load_bound(domain))
 
     def load_bound(self, domain: Flags) -> float:
@@ -102,16 +128,20 @@ class Windows:
     def tighten(self, domain: Flags, limit: float) -> Flags | None:
         """Rule out sites that no placement within a limit of seconds uses; None if there is no such placement."""
         domain = domain.copy()
+        conditioned = False
         for _ in range(ROUNDS):
             if not keep_residency(self.problem, domain):
                 return None
-            through, _ = self.through(domain)
-            tight = domain & (through <= limit + TOLERANCE)
+            tight = domain & (self.through(domain, conditioned=conditioned) <= limit + TOLERANCE)
             self.keep_capacity(tight, limit)
             if not tight.any(1).all():
                 return None
             if (tight == domain).all():
-                break
+                if conditioned or not self._often_conditioned:
+                    break
+                conditioned = True
+            else:
+                conditioned = False
             domain = tight
         return domain if self.load_bound(domain) <= limit + TOLERANCE else None
 

@@ -73,7 +73,7 @@ class Door:
             async with asyncio.timeout(_PATIENCE_SECONDS):
                 await self._loop.sock_connect(connection, (_LOOPBACK, port))
                 await self._loop.sock_sendall(connection, ticket)
-        except OSError as error:  # TimeoutError is one
+        except Exception as error:  # whatever it is: who waits for this connection must not wait for ever
             connection.close()
             self._on_failed(peer, generation, f"it cannot be called: {error or 'no answer'}")
         else:

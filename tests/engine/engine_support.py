@@ -1,0 +1,248 @@
+"""A simulator that watches the state machines while it runs them, and can kill, cancel and bend them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from dfmesh import Federation, Pipeline
+from dfmesh.compiler import CompiledPipeline, compile_pipeline
+from dfmesh.engine import events
+from dfmesh.engine.adapters import SiteAdapters
+from dfmesh.engine.job_controller import JobController
+from dfmesh.engine.messages import (
+    CancelJob,
+    Failure,
+    FrameFinished,
+    FrameReport,
+    JobFinished,
+    JobRefused,
+    StartJob,
+    YieldPackage,
+)
+from dfmesh.engine.net_runner import NetRunner
+from dfmesh.engine.simulator import CLIENT, JOB, Simulation
+from dfmesh.engine.stream_takers import STREAM_WINDOW
+
+HOMESITE = "app"
+TESTS = Path(__file__).resolve().parents[1]
+MESH = TESTS / "engine" / "mesh" / "mesh.dfm.yaml"
+CALC = TESTS / "federations" / "calc" / "calc.dfm.yaml"
+for path in (TESTS, MESH.parent, CALC.parent):
+    if str(path) not in sys.path:
+        sys.path.insert(0, str(path))
+
+
+@cache
+def federation(file: Path = MESH) -> Federation:
+    return Federation.load(file)
+
+
+@cache
+def adapters(file: Path = MESH) -> dict[str, SiteAdapters]:
+    config = federation(file).config
+    return {site: SiteAdapters(config, site) for site in config.sites}
+
+
+def compiled(pipeline: Pipeline, file: Path = MESH) -> CompiledPipeline:
+    return compile_pipeline(pipeline, federation(file).config, HOMESITE)
+
+
+def leftovers(runner: NetRunner) -> list[str]:
+    """Name all that a NetRunner still holds for some frame. When all frames are done there must be nothing."""
+    found: dict[str, Any] = {
+        "calls": runner.calls,
+        "ready": runner._ready,
+        "instructions": runner._out,
+        "streams": runner.streams._streams,
+        "stream routes": runner.streams._routes,
+        "fed calls": runner.streams._fed,
+        "missed keys": runner.caching._missed,
+    }
+    for transition in runner.wired.transitions:
+        name = f"t{transition.ir.id}"
+        found[f"{name} slots"] = transition.slots
+        found[f"{name} gatherings"] = transition.gatherings
+        for outer in transition.outers:
+            found[f"{name} outer values {outer.index}"] = outer.values
+            found[f"{name} outer waiting {outer.index}"] = outer.waiting
+    for scope in runner.wired.scopes.values():
+        found[f"s{scope.id} left"] = scope.left
+        found[f"s{scope.id} progress"] = scope.progress
+        found[f"s{scope.id} runs"] = scope.runs
+    return [f"{runner.site}: {name}: {state}" for name, state in found.items() if state]
+
+
+def controller_leftovers(controller: JobController) -> list[str]:
+    found = {
+        "slots": controller._slots,
+        "yields": controller._yields,
+        "done iterations": controller._done_iterations,
+        "missed": controller._missed,
+        "broken streams": controller._broken_streams,
+    }
+    return [f"{controller.site}: controller: {name}: {state}" for name, state in found.items() if state]
+
+
+class Probe(Simulation):
+    """A simulated job under observation.
+
+    Attributes:
+        left: What the sites still held when the job had ended well.
+        broken: Promises that were broken on the way.
+        log: Site, event and the instructions it led to, in order.
+        home_messages: What came to the homesite, in order.
+    """
+
+    def __init__(self, plan: CompiledPipeline, file: Path = MESH, seed: int = 0, **options: Any) -> None:
+        super().__init__(plan.nets, adapters(file), HOMESITE, seed, **options)
+        self.plan = plan
+        self.left: list[str] = []
+        self.broken: list[str] = []
+        self.log: list[tuple[str, Any, list[Any]]] = []
+        self.home_messages: list[tuple[str, Any]] = []
+        self.dead: set[str] = set()
+        self.most_open: dict[int, int] = {}
+        self._uncredited: dict[tuple[int, Any], int] = {}
+
+    # Watching
+
+    def _start(self, site: str, message: StartJob) -> None:
+        super()._start(site, message)
+        runner = self._controllers[site]._runner
+        handle = runner.handle
+
+        def watched(event: events.Event) -> list[events.Instruction]:
+            instructions = handle(event)
+            self.log.append((site, event, instructions))
+            self._check_windows(runner)
+            self._check_credit(event, instructions)
+            return instructions
+
+        runner.handle = watched  # type: ignore[method-assign]
+
+    def _check_windows(self, runner: NetRunner) -> None:
+        for scope in runner.wired.scopes.values():
+            for run in scope.runs.values():
+                self.most_open[scope.id] = max(self.most_open.get(scope.id, 0), len(run.open))
+                if len(run.open) > run.window:
+                    self.broken.append(f"{len(run.open)} iterations of s{scope.id} are open, at most {run.window} may")
+
+    def _check_credit(self, event: events.Event, instructions: list[events.Instruction]) -> None:
+        if isinstance(event, events.StreamCreditArrived):
+            self._uncredited[event.route, event.frame] = self._uncredited.get((event.route, event.frame), 0) - event.count
+        for item in instructions:
+            if isinstance(item, events.SendStreamItem):
+                key = (item.route, item.frame)
+                self._uncredited[key] = self._uncredited.get(key, 0) + 1
+                if self._uncredited[key] > STREAM_WINDOW:
+                    self.broken.append(f"{self._uncredited[key]} items under way on r{item.route}")
+
+    def _for_home(self, source: str, message: Any) -> None:
+        self.home_messages.append((source, message))
+        super()._for_home(source, message)
+
+    def _end(self, site: str) -> None:
+        controller = self._controllers.get(site)
+        if controller is None:
+            return
+        if self._home._outcome != "cancelled" and not self.dead:
+            self.left += leftovers(controller._runner) + controller_leftovers(controller)
+        super()._end(site)
+
+    # Bending
+
+    def send(self, source: str, destination: str, message: Any) -> None:
+        if source not in self.dead and destination not in self.dead:
+            super().send(source, destination, message)
+
+    def _deliver(self, source: str, destination: str, message: Any) -> None:
+        if destination not in self.dead:
+            super()._deliver(source, destination, message)
+
+    def kill(self, site: str, when: float) -> None:
+        """Let a site die, and the homesite hear of it a little later."""
+
+        def die() -> None:
+            self.dead.add(site)
+            controller = self._controllers.pop(site, None)
+            if controller is not None:
+                controller.close()
+            self.at(0.5, tell)
+
+        def tell() -> None:
+            failure = Failure(site, "site", "", (), "", "SiteLost", "killed")
+            for peer, message in self._home.site_lost(site, [failure]):
+                self.send(self._homesite, peer, message)
+
+        self.at(when, die)
+
+    def cancel(self, when: float) -> None:
+        self.at(when, lambda: self.send(CLIENT, self._homesite, CancelJob(JOB, "enough")))
+
+    # Results
+
+    def results(self) -> dict[str, list[Any]]:
+        """Values by place, in frame order."""
+        packages = [message for message in self.to_client if isinstance(message, YieldPackage)]
+        packages.sort(key=lambda package: (package.frame, self.plan.order.get(package.node, 0)))
+        found: dict[str, list[Any]] = {}
+        for package in packages:
+            found.setdefault(package.place, []).append(package.payload.data)
+        return found
+
+    def counting_faults(self) -> list[str]:
+        """Say where a frame was declared finished before all its results, or the job before its frames."""
+        reported: dict[Any, int] = {}
+        for _, message in self.home_messages:
+            if isinstance(message, FrameReport):
+                reported[message.frame] = reported.get(message.frame, 0) + message.yields
+        faults, come, finished = [], {}, set()
+        for message in self.to_client:
+            if isinstance(message, YieldPackage):
+                if message.frame[:1] in finished:
+                    faults.append(f"a result of frame {message.frame} came after its end")
+                come[message.frame[:1]] = come.get(message.frame[:1], 0) + 1
+            elif isinstance(message, FrameFinished):
+                if message.frame in finished or come.get(message.frame, 0) != reported[message.frame]:
+                    faults.append(f"frame {message.frame} ended with {come.get(message.frame)} of {reported}")
+                finished.add(message.frame)
+        if not isinstance(self.to_client[-1], JobFinished | JobRefused):
+            faults.append("the end of the job is not the last thing the client hears")
+        return faults
+
+    def faults(self) -> list[str]:
+        return [*self.broken, *self.left, *self.counting_faults()]
+
+
+def run(
+    pipeline: Pipeline | CompiledPipeline,
+    seed: int = 0,
+    sets: Iterable[Mapping[str, Any]] = ({},),
+    file: Path = MESH,
+    bend: Callable[[Probe], None] | None = None,
+    **options: Any,
+) -> tuple[Probe, JobFinished | JobRefused]:
+    """Run under observation; what was promised of every run is asserted."""
+    plan = pipeline if isinstance(pipeline, CompiledPipeline) else compiled(pipeline, file)
+    probe = Probe(plan, file, seed, **options)
+    if bend is not None:
+        bend(probe)
+    end = probe.run([plan.parameter_set(given) for given in sets])
+    assert probe.faults() == []
+    return probe, end
+
+
+def results(pipeline: Pipeline | CompiledPipeline, seeds: Iterable[int] = range(8), **options: Any) -> dict[str, Any]:
+    """Run a pipeline that must finish under several orders of events, which all must give the same."""
+    found = []
+    for seed in seeds:
+        probe, end = run(pipeline, seed, **options)
+        assert isinstance(end, JobFinished)
+        assert end.status == "finished", end.failures
+        found.append(probe.results())
+    assert all(other == found[0] for other in found)
+    return found[0]
