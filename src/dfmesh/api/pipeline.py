@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 from dfmesh.api.blocks import Block, If
 from dfmesh.api.building import OPEN_BLOCKS, NodeId, user_location
@@ -16,6 +16,17 @@ from dfmesh.errors import Fault, PipelineError, SourceLocation
 
 if TYPE_CHECKING:
     from dfmesh.api.subpipeline import SubPipelineValues
+
+
+T = TypeVar("T", covariant=True)
+
+
+class Explains(Protocol[T]):
+    """What can explain a pipeline: a federation."""
+
+    def explain(self, pipeline: Pipeline) -> T:
+        """Explain a pipeline."""
+        ...
 
 
 class Pipeline(Block):
@@ -75,6 +86,17 @@ class Pipeline(Block):
         from dfmesh.api.subpipeline import inline
 
         return inline(self, arguments)
+
+    def explain(self, federation: Explains[T]) -> T:
+        """Tell where each operation would run, why, and what would move; nothing runs.
+
+        Args:
+            federation: The federation it is for.
+
+        Raises:
+            PipelineError: the pipeline has faults; all of them are listed.
+        """
+        return federation.explain(self)
 
     def next_node_id(self) -> int:
         """Take the next free number for a statement."""

@@ -136,7 +136,8 @@ class JobController:
                 given = {name: self._unpacked(payload, frame) for name, payload in parameters.items()}
                 self.handle(events.FrameOpened(frame, given))
             case messages.ReportProgress():
-                self.send(peer, messages.Progress(self.job, (self.report(),)))
+                # Not counted: what a job sends must not depend on who watches it.
+                self._carrier.send(peer, messages.Progress(self.job, (self.report(),)))
             case messages.WatchIdle():
                 self._watched = True
                 self._tell_idle()

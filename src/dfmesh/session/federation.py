@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dfmesh.api import Pipeline
-from dfmesh.compiler import CompiledPipeline, compile_pipeline
+from dfmesh.compiler import CompiledPipeline, Explanation, compile_pipeline, explain
 from dfmesh.config import FederationConfig
 from dfmesh.session.session import Session, default_homesite
 
@@ -87,6 +87,18 @@ class Federation:
         """
         home = homesite or default_homesite(self.config)
         return compile_pipeline(pipeline, self.config, home, restrict_to_sites=restrict_to_sites)
+
+    def explain(self, pipeline: Pipeline, *, homesite: str | None = None) -> Explanation:
+        """Tell where each operation of a pipeline would run, why, and what would move.
+
+        Args:
+            pipeline: What the user wrote.
+            homesite: As in `session`.
+
+        Raises:
+            PipelineError: the pipeline has faults; all of them are listed.
+        """
+        return explain(self.compile(pipeline, homesite=homesite))
 
     def __repr__(self) -> str:
         return f"<Federation {self.name!r}: {len(self.sites)} sites, {len(self.operations)} operations>"

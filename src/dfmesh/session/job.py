@@ -7,7 +7,8 @@ import contextlib
 import enum
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,12 +30,15 @@ from dfmesh.engine.messages import (
 )
 from dfmesh.errors import JobCancelledError, JobError, OperationFailure, SessionError, ValueDecodingError
 from dfmesh.netir import SendYield
-from dfmesh.session.result_log import Reader, ResultLog
+from dfmesh.session.result_log import INTERRUPT_CHECK, Reader, ResultLog
 from dfmesh.session.results import ResultItem, Results
 
 if TYPE_CHECKING:
     from dfmesh.session.session import Session
 
+
+MAX_UNFINISHED_SETS = 1024
+"""Parameter sets of a job that run, or wait at the homesite, at a time; further ones wait at the client."""
 
 _log = logging.getLogger("dfmesh.session")
 
@@ -87,11 +91,11 @@ class Job:
         compiled: What runs.
     """
 
-    def __init__(self, session: Session, job_id: str, compiled: CompiledPipeline) -> None:
+    def __init__(self, session: Session, job_id: str, compiled: CompiledPipeline, *, keep_results: bool = True) -> None:
         self.id = job_id
         self.compiled = compiled
         self._session = session
-        self._log = ResultLog()
+        self._log = ResultLog(keep=keep_results)
         self._status = JobStatus.STARTING
         self._over = threading.Event()
         self._failures: list[Failure] = []
@@ -100,6 +104,9 @@ class Job:
         self._lock = threading.Lock()
         self._next_frame = 0
         self._closed = False
+        self._finished_frames = 0
+        self._room = threading.Condition()
+        self._input_error: BaseException | None = None
         self._callbacks: list[Callable[[ResultItem], None]] = []
         self._sources = _sources(compiled)
 
@@ -140,7 +147,7 @@ class Job:
                 self._session.post(ReportProgress(self.id))
             if not answered.wait(timeout):
                 raise TimeoutError(f"job {self.id}: no answer from its sites within {timeout} s")
-        return JobProgress(self._status, self._reports, len(self._log.items))
+        return JobProgress(self._status, self._reports, len(self._log.store))
 
     # Results
 
@@ -157,8 +164,10 @@ class Job:
         """
         if place is not None and place not in self._sources:
             raise KeyError(f"no place {place!r}; the pipeline yields to {', '.join(self._sources) or 'none'}")
-        reader = Reader(self._log, place, ordered=ordered, order=self.compiled.order, sources=self._sources)
-        return JobResults(self, self._log, reader)
+        return JobResults(
+            self._log,
+            lambda: Reader(self._log, place, ordered=ordered, order=self.compiled.order, sources=self._sources),
+        )
 
     def __iter__(self) -> Iterator[ResultItem]:
         return iter(self.results(ordered=False))
@@ -176,7 +185,13 @@ class Job:
             Whether it is over.
         """
         self._session.check_may_block()
-        return self._over.wait(timeout)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self._over.is_set():
+            left = INTERRUPT_CHECK if deadline is None else min(INTERRUPT_CHECK, deadline - time.monotonic())
+            if left <= 0:
+                return False
+            self._over.wait(left)
+        return True
 
     def result(self, timeout: float | None = None) -> Results:
         """Wait until the job is over and give all its results.
@@ -196,7 +211,7 @@ class Job:
     def partial_result(self) -> Results:
         """Give the results that have come so far, of a job that runs, failed or was cancelled."""
         by_place: dict[str, list[ResultItem]] = {place: [] for place in self._sources}
-        for item in list(self._log.items):
+        for item in self._log.all():
             by_place.setdefault(item.place, []).append(item)
         order = self.compiled.order
         for items in by_place.values():
@@ -213,6 +228,8 @@ class Job:
         return self._outcome()
 
     def _outcome(self) -> Results:
+        if self._input_error is not None:
+            raise self._input_error
         if self._status is JobStatus.CANCELLED:
             reason = f": {self._failures[0].message}" if self._failures else ""
             raise JobCancelledError(f"job {self.id} was cancelled{reason}")
@@ -238,6 +255,7 @@ class Job:
         """
         filled = self.compiled.parameter_set({**(parameters or {}), **more})
         payloads = {name: self._session.pack(value) for name, value in filled.items()}
+        self._wait_for_room()
         with self._lock:
             if self._closed or self._over.is_set():
                 raise SessionError(f"job {self.id} takes no more parameter sets; submit it with close=False")
@@ -245,6 +263,43 @@ class Job:
             self._next_frame += 1
             self._session.post(AddParameters(self.id, (number,), payloads))
         return number
+
+    def _wait_for_room(self) -> None:
+        """Block while as many parameter sets run, or wait at the homesite, as may be there at a time."""
+        with self._room:
+            while self._next_frame - self._finished_frames >= MAX_UNFINISHED_SETS and not self._over.is_set():
+                self._session.check_may_block()
+                self._room.wait(INTERRUPT_CHECK)
+
+    def send_all(self, parameter_sets: Iterable[Mapping[str, Any]], *, close: bool) -> None:
+        """Run further parameter sets as there is room for them; on a thread of its own if they are many.
+
+        Args:
+            parameter_sets: The sets; an iterator is read as the job gets on.
+            close: Whether these are all.
+        """
+        if isinstance(parameter_sets, Sequence) and len(parameter_sets) < MAX_UNFINISHED_SETS:
+            for given in parameter_sets:
+                self.send(given)
+            if close:
+                self.close()
+            return
+        name = f"dfmesh-parameters-{self.id}"
+        threading.Thread(target=self._feed, args=(parameter_sets, close), name=name, daemon=True).start()
+
+    def _feed(self, parameter_sets: Iterable[Mapping[str, Any]], close: bool) -> None:
+        try:
+            for given in parameter_sets:
+                if self._over.is_set():
+                    return
+                self.send(given)
+            if close:
+                self.close()
+        except SessionError:
+            return  # The job or the session has ended meanwhile, which result() tells.
+        except BaseException as error:
+            self._input_error = error
+            self.cancel(f"its parameter sets cannot be read: {error}")
 
     def close(self) -> None:
         """Say that there will be no more parameter sets: the job ends when those given are done."""
@@ -272,6 +327,9 @@ class Job:
                 self._take_result(message)
             case FrameFinished(frame=frame):
                 self._log.frame_finished(frame)
+                with self._room:
+                    self._finished_frames += 1
+                    self._room.notify_all()
             case JobStarted():
                 self._status = JobStatus.RUNNING
             case Progress(reports=reports):
@@ -310,6 +368,8 @@ class Job:
         self._failures += failures
         self._status = status
         self._over.set()
+        with self._room:
+            self._room.notify_all()
         with self._lock:
             takers, self._progress = self._progress, []
         for take in takers:
@@ -323,13 +383,12 @@ class Job:
 class JobResults:
     """The results of a job, for `for` and `async for`. Each iteration begins with the first result."""
 
-    def __init__(self, job: Job, log: ResultLog, reader: Reader) -> None:
-        self._job = job
+    def __init__(self, log: ResultLog, make_reader: Callable[[], Reader]) -> None:
         self._log = log
-        self._reader = reader
+        self._make_reader = make_reader
 
     def __iter__(self) -> Iterator[ResultItem]:
-        reader = self._reader
+        reader = self._make_reader()
         while True:
             seen = reader.seen
             yield from reader.take()
@@ -339,7 +398,7 @@ class JobResults:
                 self._log.wait_beyond(seen)
 
     async def __aiter__(self) -> AsyncIterator[ResultItem]:
-        reader = self._reader
+        reader = self._make_reader()
         loop = asyncio.get_running_loop()
         while True:
             seen = reader.seen

@@ -4,23 +4,40 @@ from __future__ import annotations
 
 import heapq
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 from dfmesh.netir import Frame
+from dfmesh.session.result_store import ResultStore
 from dfmesh.session.results import ResultItem
+
+AT_ONCE = 1000
+"""Results that a reader takes at once, so that those that wait on disk do not all come back into memory."""
+
+INTERRUPT_CHECK = 1.0
+"""Seconds after which a wait looks whether Ctrl-C was pressed.
+
+A signal that comes just before Python blocks on a lock is not seen until the lock is free, which may be never.
+"""
 
 
 class ResultLog:
     """Results in order of arrival, and the news that wakes whoever waits.
 
     Attributes:
-        items: All results so far.
+        store: All results so far.
         finished_frames: How many top-level frames, counted from the first, are complete without a gap.
         closed: Whether nothing more will come.
     """
 
-    def __init__(self) -> None:
-        self.items: list[ResultItem] = []
+    def __init__(self, *, keep: bool = True) -> None:
+        """Start empty.
+
+        Args:
+            keep: Whether results stay when a reader has taken them.
+        """
+        self.store = ResultStore()
+        self._keep = keep
         self.finished_frames = 0
         self.closed = False
         self._finished_early: set[int] = set()
@@ -30,8 +47,22 @@ class ResultLog:
     def add(self, item: ResultItem) -> None:
         """Append a result."""
         with self._changed:
-            self.items.append(item)
+            self.store.append(item)
             self._tell()
+
+    def read(self, start: int) -> tuple[list[ResultItem], int]:
+        """Give the results from a position on, at most `AT_ONCE`, and the position behind them."""
+        with self._changed:
+            stop = min(len(self.store), start + AT_ONCE)
+            items = self.store.slice(start, stop)
+            if not self._keep:
+                self.store.forget(stop)
+            return items, stop
+
+    def all(self) -> list[ResultItem]:
+        """Give all results that are still kept."""
+        with self._changed:
+            return self.store.slice(0, len(self.store))
 
     def frame_finished(self, frame: Frame) -> None:
         """Note that all results of a top-level frame have come."""
@@ -61,8 +92,14 @@ class ResultLog:
             seen: Results and finished frames that the reader has seen.
             timeout: Seconds to wait at most; None to wait for ever.
         """
+        deadline = None if timeout is None else time.monotonic() + timeout
         with self._changed:
-            return self._changed.wait_for(lambda: self._news(seen), timeout)
+            while not self._news(seen):
+                left = INTERRUPT_CHECK if deadline is None else min(INTERRUPT_CHECK, deadline - time.monotonic())
+                if left <= 0:
+                    return False
+                self._changed.wait(left)
+            return True
 
     def call_beyond(self, seen: tuple[int, int], listener: Callable[[], None]) -> None:
         """Call a function, on any thread, as soon as there is more than a reader has seen."""
@@ -73,7 +110,7 @@ class ResultLog:
         listener()
 
     def _news(self, seen: tuple[int, int]) -> bool:
-        return self.closed or (len(self.items), self.finished_frames) != seen
+        return self.closed or (len(self.store), self.finished_frames) != seen
 
 
 class Reader:
@@ -113,15 +150,14 @@ class Reader:
     @property
     def done(self) -> bool:
         """Whether everything has been given."""
-        return self._log.closed and self._position == len(self._log.items) and not self._held
+        return self._log.closed and self._position == len(self._log.store) and not self._held
 
     def take(self) -> Iterator[ResultItem]:
         """Give what can be given now."""
         closed = self._log.closed
         self._frames = self._log.finished_frames
-        end = len(self._log.items)
-        fresh = self._log.items[self._position : end]
-        self._position = end
+        fresh, self._position = self._log.read(self._position)
+        closed = closed and self._position == len(self._log.store)
         wanted = [item for item in fresh if self._place in (None, item.place)]
         if not self._ordered:
             yield from wanted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -127,38 +127,39 @@ class Session:
         *,
         close: bool = True,
         on_result: Callable[[ResultItem], None] | None = None,
+        keep_results: bool = True,
     ) -> Job:
         """Start a job and return at once.
 
         Args:
             pipeline: What to run.
-            parameters: A parameter set, or several. None is one empty set; with `close=False` it is none at all.
+            parameters: A parameter set, or several. None is one empty set; with `close=False` it is none at all. An
+                iterator is read as the job gets on, so it may be endless.
             close: Whether these are all. If not, `job.send(...)` adds further sets and `job.close()` ends them.
             on_result: Called with each result, on the client's event loop.
+            keep_results: Whether results stay when they were iterated over. If not, a job of any length needs the
+                same memory, and `job.result()` gives those that were not taken.
 
         Raises:
             PipelineError: the pipeline or the parameters have faults.
             SessionError: the session is not open.
         """
         compiled = self.prepare(pipeline)
-        sets = _parameter_sets(parameters, close=close)
-        for given in sets:
-            compiled.parameter_set(given)
-        job = Job(self, secrets.token_hex(8), compiled)
+        job = Job(self, secrets.token_hex(8), compiled, keep_results=keep_results)
         if on_result is not None:
             job.on_result(on_result)
-        self._begin(job, sets, close=close)
+        self._begin(job, _parameter_sets(parameters, close=close), close=close)
         return job
 
-    def _begin(self, job: Job, sets: list[Mapping[str, Any]], *, close: bool) -> None:
+    def _begin(self, job: Job, sets: Iterable[Mapping[str, Any]], *, close: bool) -> None:
+        if isinstance(sets, Sequence):
+            for given in sets:
+                job.compiled.parameter_set(given)
         self._check_open()
         self._jobs[job.id] = job
         compiled = job.compiled
         self.post(SubmitJob(job.id, compiled.pipeline.name or "", compiled.encoded_nets))
-        for given in sets:
-            job.send(given)
-        if close:
-            job.close()
+        job.send_all(sets, close=close)
 
     def run(self, pipeline: Pipeline | CompiledPipeline, **parameters: Any) -> Results:
         """Run a pipeline with one parameter set and wait for its results.
@@ -194,8 +195,6 @@ class Session:
         """
         compiled = self.prepare(pipeline)
         sets = _parameter_sets(input_params, close=autostop)
-        for given in sets:
-            compiled.parameter_set(given)
         job = DfmJob(self, secrets.token_hex(8), compiled, default_callback, place_callbacks or {})
         self._begin(job, sets, close=autostop)
         return job
@@ -294,9 +293,7 @@ def default_homesite(federation: FederationConfig) -> str:
     return "app" if "app" in federation.sites else next(iter(federation.sites), "")
 
 
-def _parameter_sets(parameters: ParameterSets, *, close: bool) -> list[Mapping[str, Any]]:
+def _parameter_sets(parameters: ParameterSets, *, close: bool) -> Iterable[Mapping[str, Any]]:
     if parameters is None:
         return [{}] if close else []
-    if isinstance(parameters, Mapping):
-        return [parameters]
-    return list(parameters)
+    return [parameters] if isinstance(parameters, Mapping) else parameters

@@ -133,6 +133,11 @@ class Relaxation:
             groups[depth[variable]].append(variable)
         return [_batch(group, before, after) for group in groups]
 
+    @property
+    def batches(self) -> int:
+        """How many batches of variables a pass in one direction goes through."""
+        return len(self._batches)
+
     def ascend(self, rounds: int, *, even_out: bool) -> None:
         """Raise the base by passing charges forward and backward, until nothing more comes of it."""
         for _ in range(rounds):

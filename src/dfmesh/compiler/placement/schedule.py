@@ -6,7 +6,7 @@ import numpy as np
 
 from dfmesh.compiler.placement.charges import Charges
 from dfmesh.compiler.placement.problem import Flags, Floats, Indices, Problem, Whole
-from dfmesh.compiler.placement.windows import TOLERANCE
+from dfmesh.compiler.placement.windows import TOLERANCE, Joins
 
 SWEEPS = 8
 """How often all variables are looked at again at most."""
@@ -83,7 +83,13 @@ class Scheduler:
         self._rules = rules_of(problem)
 
     def dive(
-        self, domain: Flags, heads: Floats, tails: Floats, limit: float, neighbours: Neighbours | None = None
+        self,
+        domain: Flags,
+        heads: Floats,
+        tails: Floats,
+        limit: float,
+        neighbours: Neighbours | None = None,
+        joins: Joins | None = None,
     ) -> list[int] | None:
         """Fix variable by variable where the whole ends first, as far as can be seen.
 
@@ -93,6 +99,7 @@ class Scheduler:
             tails: Least times that follow.
             limit: Seconds within which less charge is preferred to less time.
             neighbours: What is charged; None if only time counts.
+            joins: Where ways from a node join again; that is decided together with the node.
 
         Returns:
             Site of each variable; None if a residency rule left no site for one of them.
@@ -101,9 +108,11 @@ class Scheduler:
         chosen = [-1] * len(problem.members)
         ends: list[float | None] = [None] * len(problem.variable)
         busy = np.zeros(len(problem.sites))
+        domain, tails = domain.copy(), tails.copy()
         for variable, members in enumerate(problem.members):
-            may = domain[variable] & allowed_sites(problem, self._rules, variable, chosen)
-            sites = np.flatnonzero(may)
+            allowed = allowed_sites(problem, self._rules, variable, chosen)
+            may = domain[variable] & allowed
+            sites = np.flatnonzero(may if may.any() else allowed)
             if not len(sites):
                 return None
             rows = self._rows(variable, chosen, ends, heads)
@@ -115,7 +124,29 @@ class Scheduler:
             busy[site] += problem.load[variable, site]
             for node in members:
                 ends[node] = rows[node][site].item()
+                for join, between in (joins or {}).get(node, ()):
+                    if chosen[problem.variable[join]] < 0:
+                        self._decide(node, join, rows[node][site] + between[site], domain, tails)
         return chosen
+
+    def _decide(self, start: int, join: int, ends: Floats, domain: Flags, tails: Floats) -> None:
+        """Decide where ways from a node join, and note what that means for the nodes between them."""
+        problem = self.problem
+        variable = problem.variable[join]
+        site = np.where(domain[variable], ends + tails[join], np.inf).argmin()
+        domain[variable] = np.arange(len(problem.sites)) == site
+        between: set[int] = set()
+        todo = [join]
+        while todo:
+            for _, source in problem.incoming[todo.pop()]:
+                if source != start and source not in between:
+                    between.add(source)
+                    todo.append(source)
+        for node in sorted(between, reverse=True):
+            for edge, target in problem.outgoing[node]:
+                there = np.flatnonzero(domain[problem.variable[target]])
+                rest = problem.compute[target, there] + tails[target, there]
+                tails[node] = np.maximum(tails[node], (problem.delay[edge][:, there] + rest).min(1))
 
     def _rows(self, variable: int, chosen: list[int], ends: list[float | None], heads: Floats) -> dict[int, Floats]:
         """Give the ends of a variable's nodes at each site, given the others' sites."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dfmesh.compiler.placement.charges import Charges, charge
+from dfmesh.compiler.placement.mirror import mirrored
 from dfmesh.compiler.placement.objective import Objective
 from dfmesh.compiler.placement.ordering import decoupling_order, search_order
 from dfmesh.compiler.placement.plan import SECOND_DIGITS, Certificate
@@ -21,6 +22,9 @@ SEARCHED = 250
 
 PROBES = 8
 """Limits of seconds that are tried out on the way to the least possible."""
+
+PASSES = 2_000
+"""Batches of variables that a bound of charges may pass over, in one direction."""
 
 ENTRIES = 60_000_000
 """Table entries that a bound of charges may pass over."""
@@ -164,7 +168,12 @@ class _Solver:
         if charged is not None:
             relaxation = self.relaxation(charged[0], domain, charged[1] + 1, self.problem.seconds(chosen))
             domain = relaxation.domain
-        bound = self.windows.bound(domain, once=True)
+        heads, tails, joins = self.windows.looking_ahead(domain)
+        bound = self.windows.bound(domain, heads, tails)
+        found = self.scheduler.dive(domain, heads, tails, 0.0, None, joins)
+        chosen = self.better(chosen, found, charged)
+        if self.problem.seconds(chosen) > bound + NANOSECOND / 2:
+            chosen = self.better(chosen, self.dive_back(domain), charged)
         chosen, bound = self.probe(chosen, domain, bound, charged)
         best = self.problem.seconds(chosen)
         if best <= bound + NANOSECOND / 2:
@@ -222,8 +231,8 @@ class _Solver:
                 open_to = target
                 bound = max(bound, self.windows.bound(tight))
                 found = self.dive_in(tight, target, neighbours)
-                if found is not None and self.keeps(found, charged) and self.problem.seconds(found) < best:
-                    chosen, best = found, self.problem.seconds(found)
+                chosen = self.better(chosen, found, charged)
+                best = self.problem.seconds(chosen)
             open_to = min(open_to, best)
             target = (bound + open_to) / 2
         return chosen, bound
@@ -232,8 +241,28 @@ class _Solver:
         heads, tails = self.windows.best(domain)
         return self.scheduler.dive(domain, heads, tails, limit, neighbours)
 
-    def keeps(self, chosen: list[int], charged: tuple[Charges, int] | None) -> bool:
-        return charged is None or charged[0].total(self.problem, chosen) <= charged[1]
+    def dive_back(self, domain: Flags) -> list[int] | None:
+        """Fix receivers before senders."""
+        other, ordered = mirrored(self.problem)
+        domain = domain[ordered]
+        heads, tails, joins = Windows(other).looking_ahead(domain)
+        found = Scheduler(other).dive(domain, heads, tails, 0.0, None, joins)
+        if found is None:
+            return None
+        chosen = [0] * len(found)
+        for variable, site in zip(ordered, found, strict=True):
+            chosen[variable] = site
+        return chosen
+
+    def better(
+        self, chosen: list[int], other: list[int] | None, charged: tuple[Charges, int] | None
+    ) -> list[int]:
+        """Give the one of two placements that takes less time, if the other keeps the charges."""
+        if other is None or not self.problem.allows(other):
+            return chosen
+        if charged is not None and charged[0].total(self.problem, other) > charged[1]:
+            return chosen
+        return other if self.problem.seconds(other) < self.problem.seconds(chosen) else chosen
 
     def least_charges(self, chosen: list[int], charges: Charges, limit: float) -> tuple[list[int], int, bool]:
         """Give a placement of least charges within a limit of seconds, a lower bound, and whether it is proven."""
@@ -271,7 +300,7 @@ class _Solver:
         relaxation = Relaxation(self.problem, charges, order, domain, ceiling, timed=timed)
         if timed:
             relaxation.forbid_slow(*self.windows.best(domain), limit)
-        rounds = min(40, ENTRIES // (2 * relaxation.tables.size + 1))
+        rounds = min(40, ENTRIES // (2 * relaxation.tables.size + 1), PASSES // relaxation.batches)
         relaxation.ascend(rounds, even_out=self.searched)
         return relaxation
 

@@ -18,6 +18,9 @@ from dfmesh.compiler.placement.problem import Flags, Floats, Indices, Problem
 ROUNDS = 12
 """How often ruling out is repeated at most while it still finds something."""
 
+Joins = dict[int, list[tuple[int, Floats]]]
+"""For each node those at which several ways from it join again, with the least times between, `[site, site]`."""
+
 OFTEN = 2_000_000
 """Sums per look at all edges up to which times are conditioned (`conditioned.py`) wherever they are used."""
 
@@ -84,12 +87,19 @@ class Windows:
         """Give heads and tails; larger, closer to the truth, and dearer to find if they are conditioned."""
         if not conditioned:
             return self.heads(domain), self.tails(domain)
+        heads, tails, _ = self.looking_ahead(domain)
+        return heads, tails
+
+    def looking_ahead(self, domain: Flags) -> tuple[Floats, Floats, Joins]:
+        """Give heads, tails and where ways join again, as well as can be afforded once."""
+        if not self._once_conditioned:
+            return self.heads(domain), self.tails(domain), {}
         problem = self.problem
         weight = np.where(domain[self.own], problem.compute, np.inf)
         nodes = range(len(self.own))
-        arrivals = Conditioned(nodes, problem.incoming, problem.delay.__getitem__, weight).arrivals
+        ahead = Conditioned(nodes, problem.incoming, problem.delay.__getitem__, weight)
         tails = Conditioned(nodes[::-1], problem.outgoing, lambda edge: problem.delay[edge].T, weight).arrivals
-        return arrivals + weight, tails
+        return ahead.arrivals + weight, tails, ahead.joins()
 
     def best(self, domain: Flags) -> tuple[Floats, Floats]:
         """Give heads and tails as well as can be afforded often."""
@@ -98,19 +108,18 @@ class Windows:
     def through(self, domain: Flags, *, conditioned: bool = False) -> Floats:
         """Give the least length of a path through each variable at each site, `[variable, site]`."""
         heads, tails = self.both(domain, conditioned=conditioned)
-        through = np.zeros(domain.shape)
-        np.maximum.at(through, self.own, heads + tails)
-        return through
+        return self._by_variable(heads + tails)
 
-    def bound(self, domain: Flags, *, once: bool = False) -> float:
-        """Give seconds that every placement in the domains takes at the least.
+    def _by_variable(self, seconds: Floats) -> Floats:
+        longest = np.zeros(self.problem.domain.shape)
+        np.maximum.at(longest, self.own, seconds)
+        return longest
 
-        Args:
-            domain: Sites of each variable.
-            once: Whether more may be spent on it than is good for something done often.
-        """
-        through = self.through(domain, conditioned=self._once_conditioned if once else self._often_conditioned)
-        return max(float(through.min(1).max(initial=0.0)), self.load_bound(domain))
+    def bound(self, domain: Flags, heads: Floats | None = None, tails: Floats | None = None) -> float:
+        """Give seconds that every placement in the domains takes at the least; heads and tails if they are known."""
+        if heads is None or tails is None:
+            heads, tails = self.best(domain)
+        return max(float(self._by_variable(heads + tails).min(1).max(initial=0.0)), self.load_bound(domain))
 
     def load_bound(self, domain: Flags) -> float:
         """Give seconds that some site of limited capacity is busy at the least."""
@@ -197,4 +206,4 @@ def _levels(count: int, edges: Iterable[tuple[int, int]]) -> list[_Level]:
     return levels
 
 
-__all__ = ["TOLERANCE", "Windows", "keep_residency"]
+__all__ = ["TOLERANCE", "Joins", "Windows", "keep_residency"]

@@ -1,0 +1,83 @@
+"""Results in order of arrival: in memory up to a limit, beyond it in a file that has no name."""
+
+from __future__ import annotations
+
+import tempfile
+from array import array
+from typing import IO
+
+from dfmesh import values
+from dfmesh.session.results import ResultItem
+
+MEMORY_LIMIT = 64 * 2**20
+"""Bytes of results that a job keeps in memory; later ones wait on disk until they are read."""
+
+ITEM_OVERHEAD = 400
+"""Bytes that an item costs in memory besides its value."""
+
+
+class ResultStore:
+    """An append-only list of results. Not thread-safe; the log that owns it has the lock."""
+
+    def __init__(self, memory_limit: int = MEMORY_LIMIT) -> None:
+        """Start empty.
+
+        Args:
+            memory_limit: Bytes of results to keep in memory.
+        """
+        self._limit = memory_limit
+        self._memory: list[ResultItem | None] = []
+        self._first = 0
+        self._bytes = 0
+        self._sizes: list[int] = []
+        self._offsets = array("Q", [0])
+        self._file: IO[bytes] | None = None
+
+    def __len__(self) -> int:
+        return len(self._memory) + len(self._offsets) - 1
+
+    def append(self, item: ResultItem) -> None:
+        """Add a result."""
+        if self._file is None:
+            size = values.size_of(item.value) + ITEM_OVERHEAD
+            if self._bytes + size <= self._limit:
+                self._memory.append(item)
+                self._sizes.append(size)
+                self._bytes += size
+                return
+            self._file = tempfile.TemporaryFile(prefix="dfmesh-results-")  # noqa: SIM115 - lives as long as the job
+        self._spill(self._file, item)
+
+    def _spill(self, file: IO[bytes], item: ResultItem) -> None:
+        data = values.to_bytes((item.place, item.frame, item.value, item.site, item.node))
+        file.seek(self._offsets[-1])
+        file.write(data)
+        self._offsets.append(self._offsets[-1] + len(data))
+
+    def slice(self, start: int, stop: int) -> list[ResultItem]:
+        """Give the results from one position to another. Those that were forgotten are left out."""
+        in_memory = [item for item in self._memory[start:stop] if item is not None]
+        first = max(start - len(self._memory), 0)
+        last = stop - len(self._memory)
+        return in_memory + [self._load(position) for position in range(first, last)]
+
+    def _load(self, position: int) -> ResultItem:
+        if self._file is None:
+            raise IndexError(position)
+        begin, end = self._offsets[position], self._offsets[position + 1]
+        self._file.flush()
+        self._file.seek(begin)
+        place, frame, value, site, node = values.from_bytes(self._file.read(end - begin))
+        return ResultItem(place, frame, value, site, node)
+
+    def forget(self, stop: int) -> None:
+        """Free the memory of the results before a position; they are not given again."""
+        for position in range(self._first, min(stop, len(self._memory))):
+            self._memory[position] = None
+            self._bytes -= self._sizes[position]
+        self._first = max(self._first, min(stop, len(self._memory)))
+
+    def close(self) -> None:
+        """Give the disk back."""
+        if self._file is not None:
+            self._file.close()
