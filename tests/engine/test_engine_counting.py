@@ -254,8 +254,4 @@ def test_progress_does_not_wait_for_a_site_that_dies_meanwhile(home: HomeJob) ->
     home.handle(CLIENT, ReportProgress(JOB))
     home.handle("a", Progress(JOB, (SiteReport("a", (), {}),)))
     home.handle("app", Progress(JOB, (SiteReport("app", (), {}),)))
-    sends = home.site_lost("b", [LOST])
-    answered = [message for _, message in sends if isinstance(message, Progress)]
-    answered += [message for _, message in home.handle(CLIENT, ReportProgress(JOB)) if isinstance(message, Progress)]
-    asked_again = home._progress_awaited
-    assert answered or asked_again, "who asked for progress would wait for ever"
+    assert any(isinstance(message, Progress) for _, message in home.site_lost("b", [LOST]))

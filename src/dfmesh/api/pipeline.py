@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from dfmesh.api.subpipeline import SubPipelineValues
 
 
-T = TypeVar("T", covariant=True)
+T_co = TypeVar("T_co", covariant=True)
 
 
-class Explains(Protocol[T]):
+class Explains(Protocol[T_co]):
     """What can explain a pipeline: a federation."""
 
-    def explain(self, pipeline: Pipeline) -> T:
+    def explain(self, pipeline: Pipeline) -> T_co:
         """Explain a pipeline."""
         ...
 
@@ -87,7 +87,7 @@ class Pipeline(Block):
 
         return inline(self, arguments)
 
-    def explain(self, federation: Explains[T]) -> T:
+    def explain(self, federation: Explains[T_co]) -> T_co:
         """Tell where each operation would run, why, and what would move; nothing runs.
 
         Args:

@@ -136,9 +136,12 @@ class HomeJob:
         if self.over or site not in self._sites or site in self._lost:
             return []
         self._lost[site] = failures[0]
-        self._progress_awaited.discard(site)
         for failure in failures:
             self._note(failure)
+        progress = self._progress(site, ()) if site in self._progress_awaited else []
+        return [*progress, *self._without(site)]
+
+    def _without(self, site: str) -> list[Send]:
         if self.status == "starting":
             return self._refused(site, ())
         if self.status == "ending":

@@ -124,7 +124,7 @@ class Scheduler:
             busy[site] += problem.load[variable, site]
             for node in members:
                 ends[node] = rows[node][site].item()
-                for join, between in (joins or {}).get(node, ()):
+                for join, between in reversed((joins or {}).get(node, [])):  # The farthest first.
                     if chosen[problem.variable[join]] < 0:
                         self._decide(node, join, rows[node][site] + between[site], domain, tails)
         return chosen
