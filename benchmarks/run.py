@@ -37,7 +37,7 @@ def entrants(options: argparse.Namespace) -> list[contestants.Contestant]:
     found = [contestants.floor(), contestants.dfmesh()]
     for name in options.peers:
         try:
-            found.append(PEERS[name](options.quick))
+            found.append(PEERS[name]())
         except nv_dfm_core.SetupError as error:
             print(f"{name} is not measured: {error}", file=sys.stderr)
     return [entrant for entrant in found if not options.only or entrant.name in options.only]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import dfmesh
-from dfmesh import Choose, ForEach, If, Pipeline, PlaceParam, Yield
+from dfmesh import And, Choose, Else, ForEach, If, Pipeline, PlaceParam, Yield
 
 from .conftest import Outcome, Runner
 
@@ -174,6 +174,30 @@ def test_failing_condition(run: Runner, ops: Any) -> None:
     outcome = ends_in_time(run, p)
     assert outcome.results == {"good": [1]}
     assert [error.message for error in outcome.errors] == ["no answer"]
+
+
+def test_failing_part_of_a_condition_means_the_same_in_if_and_choose(run: Runner, ops: Any) -> None:
+    """A condition one of whose inputs failed has no answer, also where the others would decide it."""
+    with Pipeline() as p:
+        bad = ops.calc.Fail(message="no answer", site="a")
+        condition = And(PlaceParam("on"), bad > 3)
+        with If(condition):
+            Yield(1, place="if")
+        with Else():
+            Yield(2, place="else")
+        Yield(Choose(condition, 1, 2), place="choose")
+    for on in (True, False):
+        outcome = ends_in_time(run, p, {"on": on})
+        assert outcome.results == {}
+        assert [error.message for error in outcome.errors] == ["no answer"]
+
+
+def test_choose_does_not_mind_a_failure_in_what_it_does_not_choose(run: Runner, ops: Any) -> None:
+    with Pipeline() as p:
+        bad = ops.calc.Fail(message="not wanted", site="a")
+        Yield(Choose(PlaceParam("on"), bad, ops.calc.Add(a=1, b=1, site="b")), place="x")
+    assert ends_in_time(run, p, {"on": False}).results == {"x": [2]}
+    assert ends_in_time(run, p, {"on": True}).results == {}
 
 
 def test_condition_that_cannot_be_computed(run: Runner, ops: Any) -> None:

@@ -197,8 +197,8 @@ class Probe(Simulation):
     def counting_faults(self) -> list[str]:
         """Say where a frame was declared finished before all its results, or the job before its frames."""
         reported: dict[Any, int] = {}
-        for _, message in self.home_messages:
-            if isinstance(message, FrameReport):
+        for peer, message in self.home_messages:
+            if isinstance(message, FrameReport) and peer in self.plan.nets:
                 reported[message.frame] = reported.get(message.frame, 0) + message.yields
         faults, come, finished = [], {}, set()
         for message in self.to_client:

@@ -5,11 +5,12 @@ from dfmesh.compiler.costs import Costs
 from dfmesh.compiler.explain import Explanation, Link, Row, explain
 from dfmesh.compiler.graph import Edge, Graph, GraphScope, Node
 from dfmesh.compiler.lower import lower
-from dfmesh.compiler.place import Estimate, Placement, place
+from dfmesh.compiler.placement import Certificate, Estimate, Objective, Placement, place
 from dfmesh.compiler.route import route
 from dfmesh.compiler.validate import validate
 
 __all__ = [
+    "Certificate",
     "CompiledPipeline",
     "Costs",
     "Edge",
@@ -19,6 +20,7 @@ __all__ = [
     "GraphScope",
     "Link",
     "Node",
+    "Objective",
     "Placement",
     "Row",
     "compile_pipeline",

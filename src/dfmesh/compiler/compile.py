@@ -13,7 +13,8 @@ from dfmesh.compiler.candidates import operation_name
 from dfmesh.compiler.costs import Costs
 from dfmesh.compiler.graph import Graph
 from dfmesh.compiler.lower import lower
-from dfmesh.compiler.place import Placement, place
+from dfmesh.compiler.measured import NOTHING_MEASURED, MeasuredCosts, pipeline_key
+from dfmesh.compiler.placement import Objective, Placement, place
 from dfmesh.compiler.route import route
 from dfmesh.compiler.schema import schema_mismatch
 from dfmesh.compiler.validate import validate
@@ -122,6 +123,8 @@ def compile_pipeline(
     homesite: str,
     *,
     restrict_to_sites: Iterable[str] | None = None,
+    objective: Objective = Objective.TIME,
+    measured: MeasuredCosts | None = None,
 ) -> CompiledPipeline:
     """Compile a pipeline for a federation.
 
@@ -130,17 +133,19 @@ def compile_pipeline(
         federation: The sites and what they offer.
         homesite: Where the client attaches, one of the sites.
         restrict_to_sites: Sites that may take part, besides the homesite; None for all.
+        objective: What the sites are chosen for.
+        measured: What earlier runs have cost, which counts more than what is declared; None for nothing.
 
     Raises:
-        PipelineError: the pipeline has faults; all of them are listed.
+        PipelineError: the pipeline has faults, or cannot be placed under the sites' rules; all of them are listed.
         PlanError: the compiler has one.
     """
     if restrict_to_sites is not None:
         federation = _restricted(federation, {*restrict_to_sites, homesite})
     warnings = validate(pipeline, federation)
     graph = lower(pipeline, federation)
-    costs = Costs(graph, federation)
-    placement = place(graph, costs, homesite, list(federation.sites))
+    costs = Costs(graph, federation, measured or NOTHING_MEASURED, pipeline_key(pipeline.name, graph))
+    placement = place(graph, costs, homesite, list(federation.sites), objective)
     nets = independent_lookups(route(graph, placement.sites, homesite))
     faults = check_nets(nets)
     if faults:

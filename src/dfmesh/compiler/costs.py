@@ -1,10 +1,13 @@
-"""What computing and sending cost: declared figures where the federation file has them, else defaults."""
+"""What computing and sending cost: measured figures where there are some, else declared ones, else defaults."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dfmesh.compiler.graph import Graph, Node
+from dfmesh.compiler.measured import NOTHING_MEASURED, MeasuredCosts, output_text
 from dfmesh.config import FederationConfig, ResidencyRule
-from dfmesh.netir import Call, Port, Reduce, Role
+from dfmesh.netir import Call, Collect, Port, Reduce, Role
 
 DEFAULT_SIZE = 1024.0
 """Bytes of a value of which nothing is declared."""
@@ -22,10 +25,32 @@ class Costs:
     Attributes:
         sizes: Bytes of each node's value, by node index.
         sites: The sites of the federation, in declared order.
+        measured: What earlier runs have measured.
+        pipeline: How the pipeline is named in there.
     """
 
-    def __init__(self, graph: Graph, federation: FederationConfig) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        federation: FederationConfig,
+        measured: MeasuredCosts = NOTHING_MEASURED,
+        pipeline: str = "",
+        repeats: Mapping[int, float] | None = None,
+    ) -> None:
+        """Estimate the sizes of all values.
+
+        Args:
+            graph: The pipeline, lowered.
+            federation: The sites and what they declare.
+            measured: What earlier runs have measured.
+            pipeline: How the pipeline is named in there.
+            repeats: How many values each loop gathers, by the scope of its body; one where nothing is said.
+        """
         self._federation = federation
+        self._graph = graph
+        self._repeats = repeats or {}
+        self.measured = measured
+        self.pipeline = pipeline
         self.sites = list(federation.sites)
         self._links: dict[tuple[str, str], tuple[float, float]] = {}
         self.sizes: list[float] = []
@@ -42,7 +67,12 @@ class Costs:
         size = self._input_sizes[node.index]
         if not isinstance(node.action, Call | Reduce):
             takes_values = any(edge.source is not None and edge.role is Role.VALUE for edge in node.edges)
+            if isinstance(node.action, Collect):
+                size *= self._repeats.get(node.action.body, 1)
             return size if takes_values else DEFAULT_SIZE
+        measured = self.measured.size(node.action.operation, node.action.provider, node.candidates or ())
+        if measured is not None:
+            return measured
         for site in node.candidates or ():
             cost = self._federation.adapter(site, node.action.operation, node.action.provider).compute_cost
             if cost is not None and (cost.fixed_size or cost.output_factor):
@@ -85,9 +115,14 @@ class Costs:
         """Seconds that a node takes at a site."""
         if not isinstance(node.action, Call | Reduce):
             return 0.0
-        cost = self._federation.adapter(site, node.action.operation, node.action.provider).compute_cost
+        measured = self.measured.seconds(node.action.operation, node.action.provider, site)
+        return self.declared(node, node.action, site) if measured is None else measured
+
+    def declared(self, node: Node, action: Call | Reduce, site: str) -> float:
+        """Seconds that a node takes at a site where it was not measured: what is declared, else as long as elsewhere."""
+        cost = self._federation.adapter(site, action.operation, action.provider).compute_cost
         if cost is None:
-            return 0.0
+            return self.measured.elsewhere(action.operation, action.provider, node.candidates or ())
         throughput = cost.compute_throughput
         return cost.fixed_time + (self._input_sizes[node.index] / throughput if throughput else 0.0)
 
@@ -107,12 +142,21 @@ class Costs:
 
     def _link(self, source: str, destination: str) -> tuple[float, float]:
         cost = self._federation.sites[source].send_cost.get(destination)
-        if cost is None:
-            return DEFAULT_LATENCY, 1 / DEFAULT_BANDWIDTH
-        return cost.fixed_time, 1 / cost.bandwidth if cost.bandwidth else 0.0
+        latency, per_byte = DEFAULT_LATENCY, 1 / DEFAULT_BANDWIDTH
+        if cost is not None:
+            latency, per_byte = cost.fixed_time, 1 / cost.bandwidth if cost.bandwidth else 0.0
+        measured = self.measured.latency(source, destination), self.measured.bandwidth(source, destination)
+        return (
+            latency if measured[0] is None else measured[0],
+            1 / measured[1] if measured[1] else per_byte,
+        )
 
     def carried(self, source: int, port: Port) -> float:
         """Bytes of the token that an output of a node sends."""
         if port is Port.VALUE:
             return self.sizes[source]
-        return DEFAULT_SIZE if port is Port.ELEMENT else 0.0
+        if port is not Port.ELEMENT:
+            return 0.0
+        node = self._graph.nodes[source]
+        measured = self.measured.sent(self.pipeline, node.node, node.name, output_text(port, ()))
+        return DEFAULT_SIZE if measured is None else measured

@@ -15,7 +15,7 @@ from typing import Any
 from dfmesh.api import BestOf, Operation, Statement, node_text
 from dfmesh.compiler.compile import CompiledPipeline
 from dfmesh.compiler.graph import Node
-from dfmesh.compiler.place import Alternative, alternatives
+from dfmesh.compiler.placement import Alternative, alternatives
 from dfmesh.errors import Fault
 from dfmesh.netir import Port, Role, SendYield
 
@@ -82,7 +82,8 @@ class Explanation:
         links: What crosses between sites, and from the homesite to the client.
         seconds: Time of the whole: the longest way through computing and sending.
         bytes_moved: Between sites.
-        exact: Whether it is proven that no other choice of sites would cost less.
+        exact: Whether it is proven that no other choice of sites would be better, down to the last tie-breaker.
+        gap: By how much another choice might cost less at the most, as a share; 0 where that is proven impossible.
         warnings: What the validator noticed.
     """
 
@@ -93,6 +94,7 @@ class Explanation:
     seconds: float
     bytes_moved: float
     exact: bool
+    gap: float = 0.0
     warnings: tuple[Fault, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,6 +105,7 @@ class Explanation:
             "seconds": self.seconds,
             "bytes_moved": self.bytes_moved,
             "exact": self.exact,
+            "gap": self.gap,
             "rows": [asdict(row) for row in self.rows],
             "links": [asdict(link) for link in self.links],
             "warnings": [str(warning) for warning in self.warnings],
@@ -130,7 +133,7 @@ class Explanation:
 
     def summary(self) -> str:
         """Say in one line what the whole is estimated to cost."""
-        proof = "no choice of sites costs less" if self.exact else "the best that was found"
+        proof = "no choice of sites costs less" if self.gap == 0 else f"at most {self.gap:.2%} above the least"
         return (
             f"estimated {seconds_text(self.seconds)}, {bytes_text(self.bytes_moved)} between sites; {proof} "
             "(one parameter set, each loop body once)"
@@ -197,7 +200,10 @@ def explain(compiled: CompiledPipeline) -> Explanation:
         compiled: What `Federation.compile` or `Session.prepare` gave.
     """
     placement = compiled.placement
-    others = alternatives(compiled.graph, compiled.costs, compiled.homesite, compiled.costs.sites, placement.sites)
+    objective = placement.certificate.objective
+    others = alternatives(
+        compiled.graph, compiled.costs, compiled.homesite, compiled.costs.sites, placement.sites, objective
+    )
     statements = {node_text(statement.node_id): statement for statement in compiled.pipeline.statements()}
     rows = tuple(_row(node, compiled, others[node.index], statements.get(node.node)) for node in compiled.graph.nodes)
     return Explanation(
@@ -208,6 +214,7 @@ def explain(compiled: CompiledPipeline) -> Explanation:
         seconds=placement.estimate.seconds,
         bytes_moved=placement.estimate.bytes_moved,
         exact=placement.exact,
+        gap=placement.certificate.gap,
         warnings=compiled.warnings,
     )
 

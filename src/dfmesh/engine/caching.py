@@ -34,11 +34,13 @@ class Caching:
 
     def found(self, transition: WiredTransition, frame: Frame, value: Any) -> None:
         """The cache has the value: the block is skipped."""
+        transition.count(1)
         self._runner.send(transition, Port.MISS, frame, SKIPPED)
         self._runner.finish(transition, frame, value)
 
     def missed(self, call: int, transition: WiredTransition, frame: Frame) -> None:
         """The cache has nothing: the block runs."""
+        transition.count(0)
         self._missed[transition.ir.id, frame] = call
         self._runner.send(transition, Port.MISS, frame, None)
         self._runner.finish(transition, frame, SKIPPED)

@@ -136,6 +136,13 @@ class StreamCreditArrived:
 
 
 @dataclass(slots=True)
+class SiteGone:
+    """A site has died, as the failure says: nothing more comes from there."""
+
+    failure: Failure
+
+
+@dataclass(slots=True)
 class FedItemsTaken:
     """A call has taken items of a stream that it was fed with."""
 
@@ -158,6 +165,7 @@ Event = (
     | StreamEndArrived
     | StreamCreditArrived
     | FedItemsTaken
+    | SiteGone
     | KeyFound
     | KeyMissed
 )

@@ -147,7 +147,8 @@ class HomeJob:
         if self.status == "ending":
             return self._ended(site, SiteReport(site, (), {}))
         alive = [other for other in self._sites if other not in self._lost]
-        return [(other, WatchIdle(self.job)) for other in alive] or self._end("failed")
+        lost = tuple(self._lost.values())
+        return [(other, WatchIdle(self.job, lost)) for other in alive] or self._end("failed")
 
     def _note(self, failure: Failure) -> None:
         if len(self._failures) < MAX_FAILURES:

@@ -12,9 +12,10 @@ from dfmesh.engine.call_log import CallLog
 from dfmesh.engine.calls import CallPlan, Calls
 from dfmesh.engine.carrier import Carrier
 from dfmesh.engine.events import Event, Instruction
-from dfmesh.engine.messages import AnyMessage, Failure, OperationReport, Payload, SiteReport
+from dfmesh.engine.messages import AnyMessage, Failure, Payload, SiteReport, TallyReport
 from dfmesh.engine.net_runner import NetRunner
 from dfmesh.engine.site_cache import Cache
+from dfmesh.engine.statistics import Statistics
 from dfmesh.engine.tokens import SKIPPED, Failed, Token
 from dfmesh.errors import ValueDecodingError, ValueEncodingError
 from dfmesh.netir import Call, Frame, NetIR, Reduce
@@ -52,19 +53,6 @@ _BETWEEN_SITES = (
 """Messages that are counted, so that somebody can tell when none is under way."""
 
 
-class _Statistics:
-    """Figures of one transition."""
-
-    __slots__ = ("bytes_out", "done", "failed", "running", "seconds")
-
-    def __init__(self) -> None:
-        self.running = 0
-        self.done = 0
-        self.failed = 0
-        self.seconds = 0.0
-        self.bytes_out = 0
-
-
 class JobController:
     """One job at one site.
 
@@ -97,7 +85,7 @@ class JobController:
         self._calls = services.make_calls(self)
         self._soon = services.soon
         self._plans = [_plan(transition.ir.action) for transition in self._transitions]
-        self._statistics = [_Statistics() for _ in self._transitions]
+        self._statistics = [Statistics() for _ in self._transitions]
         self._slots: dict[int, int] = {}
         self._yields: dict[int, int] = {}
         self._done_iterations: dict[tuple[str, int], list[Frame]] = {}
@@ -105,6 +93,9 @@ class JobController:
         self._sent: dict[str, int] = {}
         self._received: dict[str, int] = {}
         self._missed: dict[int, bytes] = {}
+        # Look-ups that wait for a value which somebody else computes, perhaps with what a lost site was to send.
+        self._waiting_lookups: set[int] = set()
+        self._lost: set[str] = set()
         # Streams that ended early, since an item could not be sent or read; what still comes of them is dropped.
         self._broken_streams: set[tuple[int, Frame]] = set()
         self._closed = False
@@ -138,14 +129,18 @@ class JobController:
             case messages.ReportProgress():
                 # Not counted: what a job sends must not depend on who watches it.
                 self._carrier.send(peer, messages.Progress(self.job, (self.report(),)))
-            case messages.WatchIdle():
+            case messages.WatchIdle(lost=lost):
                 self._watched = True
+                for failure in lost:
+                    self._lose(failure)
                 self._tell_idle()
 
     def _out_of_place(self, peer: str, message: AnyMessage) -> bool:
         match message:
-            case messages.TokenPackage(route=route, frame=frame) | messages.StreamPackage(route=route, frame=frame):
+            case messages.TokenPackage(route=route, frame=frame):
                 return self._expected.get(route) != (peer, len(frame))
+            case messages.StreamPackage(route=route, frame=frame):
+                return self._expected.get(route) != (peer, len(frame)) or peer in self._lost
             case messages.IterationsDone(scope=number):
                 scope = self._runner.wired.scopes.get(number)
                 return scope is None or scope.head_site != self.site or peer not in scope.participants
@@ -156,6 +151,11 @@ class JobController:
                 return False
             case _:
                 return peer != self.homesite
+
+    def _lose(self, failure: Failure) -> None:
+        if failure.site not in self._lost:
+            self._lost.add(failure.site)
+            self.handle(events.SiteGone(failure))
 
     def _stream_arrived(self, package: messages.StreamPackage) -> None:
         route, frame = package.route, package.frame
@@ -265,7 +265,7 @@ class JobController:
             except ValueEncodingError as error:
                 failure = self._unsendable(instruction.transition, frame, error)
                 package = messages.TokenPackage(self.job, route, frame, failure=failure)
-        self._statistics[instruction.transition].bytes_out += self._send_site(instruction.site, package)
+        self._statistics[instruction.transition].sent(route, self._send_site(instruction.site, package))
 
     def _send_stream_item(self, instruction: events.SendStreamItem) -> None:
         route, frame = instruction.route, instruction.frame
@@ -277,7 +277,7 @@ class JobController:
             self._broken_streams.add((route, frame))
             failure = self._unsendable(instruction.transition, frame, error)
             package = messages.StreamPackage(self.job, route, frame, failure=failure)
-        self._statistics[instruction.transition].bytes_out += self._send_site(instruction.site, package)
+        self._statistics[instruction.transition].sent(route, self._send_site(instruction.site, package))
 
     def _pack(self, value: Any) -> Payload:
         """Pack a value once for all the sites that an event sends it to."""
@@ -302,7 +302,7 @@ class JobController:
             return
         self._yields[frame[0]] = self._yields.get(frame[0], 0) + 1
         package = messages.YieldPackage(self.job, instruction.place, frame, ir.node, self.site, payload)
-        self._statistics[instruction.transition].bytes_out += self.send(self.homesite, package)
+        self._statistics[instruction.transition].sent(None, self.send(self.homesite, package))
 
     def _iteration_done(self, instruction: events.SendIterationDone) -> None:
         if not self._done_iterations:
@@ -318,7 +318,7 @@ class JobController:
 
     def _tell_idle(self) -> None:
         """Tell the homesite that nothing goes on here, if that is so and it does not know it."""
-        if not self._runner.idle or self._done_iterations:
+        if self._runner.active > len(self._waiting_lookups) or self._done_iterations:
             return
         state = (dict(self._sent), dict(self._received))
         if state != self._idle_told:
@@ -329,18 +329,26 @@ class JobController:
         call, key, ttl, wait = instruction.call, instruction.key, instruction.ttl, instruction.wait
 
         def found(value: Any) -> None:
+            self._waiting_lookups.discard(call)
             if not self._closed:
                 self.handle(events.KeyFound(call, value))
 
         def missed() -> None:
+            self._waiting_lookups.discard(call)
             if self._closed:
                 self._cache.release(key)
                 return
             self._missed[call] = key
             self.handle(events.KeyMissed(call))
 
+        def look() -> None:
+            if self._cache.look_up(key, ttl, wait=wait, found=found, missed=missed):
+                self._waiting_lookups.add(call)
+                if self._watched:
+                    self._tell_idle()
+
         # An answer at once must not come while the runner's other instructions are being carried out.
-        self._soon(lambda: self._cache.look_up(key, ttl, wait=wait, found=found, missed=missed))
+        self._soon(look)
 
     # Calls
 
@@ -349,20 +357,17 @@ class JobController:
         plan = self._plans[position]
         if plan is None:
             raise TypeError(f"{self._transitions[position].ir.name} makes no calls")
-        self._statistics[position].running += 1
+        self._statistics[position].started(instruction.call)
         transition = self._transitions[position].ir.id
         self._slots[instruction.call] = self._call_log.started(self.job, transition, instruction.frame)
         self._calls.start(instruction.call, plan, instruction.arguments, instruction.fed)
 
     def _call_over(self, call: int, seconds: float, *, failed: bool) -> None:
         self._call_log.ended(self._slots.pop(call))
-        statistics = self._statistics[self._runner.calls[call][0].position]
-        statistics.running -= 1
-        statistics.seconds += seconds
-        if failed:
-            statistics.failed += 1
-        else:
-            statistics.done += 1
+        self._statistics_of(call).ended(call, seconds, failed=failed)
+
+    def _statistics_of(self, call: int) -> Statistics:
+        return self._statistics[self._runner.calls[call][0].position]
 
     def returned(self, call: int, value: Any, seconds: float) -> None:
         """A call has ended with a value. One that cannot be sent is an error here, wherever it would have gone."""
@@ -371,6 +376,7 @@ class JobController:
         except ValueEncodingError as error:
             self.raised(call, type(error).__name__, str(error), "", seconds)
             return
+        self._statistics_of(call).returned(value)
         self._call_over(call, seconds, failed=False)
         self.handle(events.CallReturned(call, value))
 
@@ -403,7 +409,7 @@ class JobController:
             self._calls.drop(call)
             self.raised(call, type(error).__name__, str(error), "", seconds)
             return
-        self._statistics[self._runner.calls[call][0].position].seconds += seconds
+        self._statistics_of(call).item(value, seconds)
         self.handle(events.StreamItem(call, value))
 
     def exhausted(self, call: int) -> None:
@@ -416,21 +422,17 @@ class JobController:
     def report(self) -> SiteReport:
         """Say how far this site is."""
         operations = [
-            OperationReport(
-                transition.ir.node,
-                transition.ir.name,
-                transition.ir.location,
-                self._runner.waiting(transition),
-                statistics.running,
-                statistics.done,
-                statistics.failed,
-                statistics.seconds,
-                statistics.bytes_out,
-            )
+            statistics.report(transition.ir, self._runner.waiting(transition))
             for transition, statistics, plan in zip(self._transitions, self._statistics, self._plans, strict=True)
             if plan is not None
         ]
-        return SiteReport(self.site, tuple(operations), dict(self._bytes_sent))
+        sends = [
+            send
+            for transition, statistics in zip(self._transitions, self._statistics, strict=True)
+            for send in statistics.sends(transition.ir)
+        ]
+        tallies = [TallyReport(item.ir.id, item.fired, item.counted) for item in self._transitions if item.fired]
+        return SiteReport(self.site, tuple(operations), dict(self._bytes_sent), tuple(sends), tuple(tallies))
 
     def close(self) -> None:
         """Give up what goes on."""

@@ -140,6 +140,7 @@ class Loops:
     def _end(self, run: LoopRun) -> None:
         if run.scope.runs.pop(run.frame, None) is None:
             return
+        run.transition.count(run.opened)
         self._tell_end(run.scope, run.frame, run.opened, run.failure)
         self._runner.finish(run.transition, run.frame, None)
 

@@ -121,6 +121,11 @@ class OperationReport(msgspec.Struct, array_like=True, frozen=True):
         failed: Frames that ended with an error, its own or one of its inputs'.
         seconds: Time spent in its calls, summed.
         bytes_out: Size of the values it sent to other sites.
+        first_seconds: Time of the call that ended first.
+        cold: Calls that had begun before the first one ended, itself included.
+        cold_seconds: Time spent in those, summed.
+        mean_size: Bytes of one of its values, estimated from a sample; None if there was none.
+        items: Items of streams that it made.
     """
 
     node: str
@@ -132,6 +137,41 @@ class OperationReport(msgspec.Struct, array_like=True, frozen=True):
     failed: int
     seconds: float
     bytes_out: int
+    first_seconds: float = 0.0
+    cold: int = 0
+    cold_seconds: float = 0.0
+    mean_size: float | None = None
+    items: int = 0
+
+
+class SendReport(msgspec.Struct, array_like=True, frozen=True):
+    """What a transition sent along one of its routes.
+
+    Attributes:
+        transition: Id of the transition.
+        route: Id of the route; None for results to the client.
+        count: Tokens sent.
+        size: Bytes of them, heads of messages included.
+    """
+
+    transition: int
+    route: int | None
+    count: int
+    size: int
+
+
+class TallyReport(msgspec.Struct, array_like=True, frozen=True):
+    """How loops, conditions and look-ups went.
+
+    Attributes:
+        transition: Id of the transition.
+        fired: How often it ran.
+        counted: Iterations that a loop opened, times that a condition was true, keys that a look-up found.
+    """
+
+    transition: int
+    fired: int
+    counted: int
 
 
 class SiteReport(msgspec.Struct, array_like=True, frozen=True):
@@ -141,11 +181,15 @@ class SiteReport(msgspec.Struct, array_like=True, frozen=True):
         site: Its name.
         operations: One entry per statement with a call, in the order of the net.
         bytes_sent: Peer to the bytes of this job put on the carrier for it, heads of messages included.
+        sends: What of that was sent by which transition.
+        tallies: How its loops, conditions and look-ups went.
     """
 
     site: str
     operations: tuple[OperationReport, ...]
     bytes_sent: dict[str, int]
+    sends: tuple[SendReport, ...] = ()
+    tallies: tuple[TallyReport, ...] = ()
 
 
 class StartJob(Message, frozen=True, tag=10):
@@ -229,7 +273,13 @@ class SiteLost(Message, frozen=True, tag=21):
 
 
 class WatchIdle(Message, frozen=True, tag=22):
-    """From the homesite after a site died: say `SiteIdle` now or when nothing goes on, and again after each change."""
+    """From the homesite after a site died: say `SiteIdle` now or when nothing goes on, and again after each change.
+
+    Attributes:
+        lost: What happened to each site that has died; streams from there have broken.
+    """
+
+    lost: tuple[Failure, ...] = ()
 
 
 class SiteIdle(Message, frozen=True, tag=23):

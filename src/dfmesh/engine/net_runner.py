@@ -75,9 +75,9 @@ class NetRunner:
         self._handlers = self._event_handlers()
 
     @property
-    def idle(self) -> bool:
-        """Whether no call is going on."""
-        return not self.calls
+    def active(self) -> int:
+        """How many calls go on by themselves; a generator that nobody asks for an item does not."""
+        return len(self.calls) - self.streams.paused
 
     def handle(self, event: Event) -> list[Instruction]:
         """Take in an event and give the instructions it leads to, in order."""
@@ -104,6 +104,7 @@ class NetRunner:
             events.StreamEndArrived: lambda e: streams.end_arrived(e.route, e.frame, e.failure),
             events.StreamCreditArrived: lambda e: streams.credited(e.route, e.frame, e.count),
             events.FedItemsTaken: lambda e: streams.fed_items_taken(e.call, e.input, e.count),
+            events.SiteGone: lambda e: streams.site_gone(e.failure),
             events.KeyFound: lambda e: caching.found(*calls.pop(e.call), e.value),
             events.KeyMissed: lambda e: caching.missed(e.call, *calls.pop(e.call)),
         }
@@ -276,6 +277,7 @@ class NetRunner:
 
     def _branch(self, transition: WiredTransition, frame: Frame, values: list[Any]) -> None:
         truth = bool(transition.evaluate(values))
+        transition.count(int(truth))
         self.send(transition, Port.THEN, frame, None if truth else SKIPPED)
         self.send(transition, Port.ELSE, frame, SKIPPED if truth else None)
         self.finish(transition, frame, None)

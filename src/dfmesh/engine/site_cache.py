@@ -9,6 +9,7 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,7 +30,7 @@ class Cache(Protocol):
     Every `missed` must be followed by one `store` or `release` of the same key.
     """
 
-    def look_up(self, key: bytes, ttl: float | None, *, wait: bool, found: Found, missed: Missed) -> None:
+    def look_up(self, key: bytes, ttl: float | None, *, wait: bool, found: Found, missed: Missed) -> bool:
         """Look a key up; call `found` or `missed`, now or later.
 
         Args:
@@ -38,6 +39,9 @@ class Cache(Protocol):
             wait: Whether to wait while somebody else computes the value of an equal key.
             found: Gets the value.
             missed: The caller is to compute it.
+
+        Returns:
+            Whether the answer waits for somebody else who computes the value.
         """
         ...
 
@@ -57,12 +61,20 @@ class SiteCache:
     A storage that fails counts as one that has nothing: it is logged, and the value is computed.
     """
 
-    def __init__(self, adapters: SiteAdapters, threads: WorkerThreads) -> None:
+    def __init__(self, adapters: SiteAdapters, threads: WorkerThreads, clock: Callable[[], float] = time.time) -> None:
+        """Make the cache of a site.
+
+        Args:
+            adapters: The site's; they know its storage.
+            threads: On which the storage is read and written.
+            clock: Gives seconds since some moment that is the same for all processes that share the storage.
+        """
         self._adapters = adapters
         self._threads = threads
+        self._clock = clock
         self._computing: dict[bytes, deque[tuple[Found, Missed]]] = {}
 
-    def look_up(self, key: bytes, ttl: float | None, *, wait: bool, found: Found, missed: Missed) -> None:
+    def look_up(self, key: bytes, ttl: float | None, *, wait: bool, found: Found, missed: Missed) -> bool:
         """As `Cache.look_up`."""
         waiting = self._computing.get(key)
         if waiting is not None:
@@ -70,7 +82,7 @@ class SiteCache:
                 waiting.append((found, missed))
             else:
                 missed()
-            return
+            return wait
         self._computing[key] = deque()
 
         def read(value: Any, error: BaseException | None, _seconds: float) -> None:
@@ -83,6 +95,7 @@ class SiteCache:
                 found(value[0])
 
         self._threads.submit(lambda: self._read(key, ttl), read)
+        return False
 
     def store(self, key: bytes, value: Any) -> None:
         """As `Cache.store`."""
@@ -118,18 +131,24 @@ class SiteCache:
         if not entry.exists():
             return None
         stored_key, created, value = values.from_bytes(entry.read_bytes())
-        if stored_key != key or (ttl is not None and time.time() - created > ttl):
+        if stored_key != key or (ttl is not None and self._clock() - created > ttl):
             return None
         return (value,)
 
     def _write(self, key: bytes, value: Any) -> None:
         entry = self._entry(key)
         draft = entry.parent / f"{entry.name}.{secrets.token_hex(6)}.draft"
-        draft.write_bytes(values.to_bytes((key, time.time(), value)))
-        if isinstance(draft, Path):
-            os.replace(draft, Path(str(entry)))
-        else:
-            draft.filesystem.mv(draft.path, str(getattr(entry, "path", entry)))
+        data = values.to_bytes((key, self._clock(), value))
+        try:
+            draft.write_bytes(data)
+            if isinstance(draft, Path):
+                os.replace(draft, Path(str(entry)))
+            else:
+                draft.filesystem.mv(draft.path, str(getattr(entry, "path", entry)))
+        except Exception:
+            with suppress(OSError):
+                draft.unlink()
+            raise
 
 
 class MemoryCache:
@@ -144,16 +163,18 @@ class MemoryCache:
         self._entries: dict[bytes, bytes] = {}
         self._computing: dict[bytes, deque[tuple[Found, Missed]]] = {}
 
-    def look_up(self, key: bytes, ttl: float | None, *, wait: bool, found: Found, missed: Missed) -> None:
+    def look_up(self, key: bytes, ttl: float | None, *, wait: bool, found: Found, missed: Missed) -> bool:
         """As `Cache.look_up`; nothing ages."""
         waiting = self._computing.get(key)
         if waiting is not None and wait:
             waiting.append((found, missed))
-        elif key in self._entries and not self.fails:
+            return True
+        if key in self._entries and not self.fails:
             found(values.from_bytes(self._entries[key]))
         else:
             self._computing.setdefault(key, deque())
             missed()
+        return False
 
     def store(self, key: bytes, value: Any) -> None:
         """As `Cache.store`."""

@@ -194,6 +194,7 @@ class Streams:
     def ended(self, call: int) -> None:
         """The generator has no more items: the call has its value, the list."""
         transition, frame = self._runner.calls.pop(call)
+        self.call_over(call, transition)
         stream = self._close(("call", call, frame), None)
         if transition.reduces:
             self._runner.gatherings.folded(transition, frame, list(stream.items))
@@ -260,6 +261,17 @@ class Streams:
         stream = self._arriving(route, frame)
         self._close(stream.source, failure)
         self._deliver_list(route, frame, list(stream.items) if failure is None else Failed(failure))
+
+    def site_gone(self, failure: Failure) -> None:
+        """A site has died: end the streams that came from there."""
+        for kind, route, frame in list(self._streams):
+            if kind == "route" and self._runner.wired.net.arrivals[route].source == failure.site:
+                self.end_arrived(route, frame, failure)
+
+    @property
+    def paused(self) -> int:
+        """How many generators wait until somebody can use another item."""
+        return sum(stream.source[0] == "call" and not stream.pulling for stream in self._streams.values())
 
     def _arriving(self, route: int, frame: Frame) -> Stream:
         source: _Source = ("route", route, frame)

@@ -83,13 +83,17 @@ class WiredTransition:
         judges_itself: Failed and skipped inputs are for its own rule to judge, as those of Choose.
         fire: The runner's rule for it, once it has fired.
         stream_inputs: For calls: inputs that are an argument as they are, with its name; they may be streams.
+        fired: For loops, conditions and look-ups: how often they ran.
+        counted: What they counted, as in `messages.TallyReport`.
     """
 
     __slots__ = (
         "arguments",
         "body",
+        "counted",
         "evaluate",
         "fire",
+        "fired",
         "gatherings",
         "initial",
         "ir",
@@ -132,7 +136,14 @@ class WiredTransition:
         self.arguments: list[tuple[str, Evaluator]] = []
         self.streamable: int | None = None
         self.stream_inputs: dict[int, str] = {}
+        self.fired = 0
+        self.counted = 0
         self._compile()
+
+    def count(self, number: int) -> None:
+        """Note what a loop, condition or look-up counted."""
+        self.fired += 1
+        self.counted += number
 
     def _compile(self) -> None:
         match self.ir.action:

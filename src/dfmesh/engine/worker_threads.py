@@ -144,7 +144,11 @@ class WorkerThreads:
     def _deliver(self) -> None:
         self._waking = False
         results = self._results
-        while results:
-            done, value, error, seconds = results.popleft()
-            self._finished += 1
-            done(value, error, seconds)
+        try:
+            while results:
+                done, value, error, seconds = results.popleft()
+                self._finished += 1
+                done(value, error, seconds)
+        finally:
+            if results:  # One of them raised; the others still get theirs.
+                self._loop.call_soon(self._deliver)

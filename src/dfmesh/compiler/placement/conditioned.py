@@ -77,7 +77,7 @@ class Conditioned:
         return total
 
     def _common(self, nodes: list[int]) -> int | None:
-        """Give the nearest node through which all ways to some nodes lead, one of them perhaps; None if there is none."""
+        """Give the nearest node through which all ways to some nodes lead, itself one of them or not; None if none."""
         found: int | None = nodes[0] if nodes else None
         for node in nodes[1:]:
             other: int | None = node

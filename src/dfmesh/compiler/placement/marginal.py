@@ -7,7 +7,7 @@ from dfmesh.compiler.placement.plan import Alternative
 from dfmesh.compiler.placement.problem import Problem
 from dfmesh.compiler.placement.solver import Effort, InfeasibleError, solve
 
-REPLACED = 60
+REPLACED = 24
 """Nodes up to which everything else is placed anew."""
 
 
@@ -41,7 +41,7 @@ def next_best(problem: Problem, chosen: list[int], objective: Objective) -> list
 
 def _placed_anew(problem: Problem, chosen: list[int], variable: int, objective: Objective) -> list[int] | None:
     try:
-        return solve(problem.without(variable, chosen[variable]), objective, Effort(steps=2_000)).chosen
+        return solve(problem.without(variable, chosen[variable]), objective, Effort(steps=2_000, tie_steps=500)).chosen
     except InfeasibleError:
         return None
 

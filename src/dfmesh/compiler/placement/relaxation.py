@@ -71,8 +71,8 @@ class Relaxation:
         for (first, second), allowed in problem.residency.items():
             self._add(first, second, np.where(allowed, 0, ceiling))
         self.own[~self.domain] = ceiling
-        first, second = self._ends
-        self.tables[~(self.domain[first][:, :, None] & self.domain[second][:, None, :])] = ceiling
+        at = self._ends
+        self.tables[~(self.domain[at[0]][:, :, None] & self.domain[at[1]][:, None, :])] = ceiling
         self._batches = self._in_batches(order)
 
     def _wanted(self, *, charged: bool, timed: bool) -> None:
@@ -93,7 +93,8 @@ class Relaxation:
     def _add(self, first: int, second: int, table: Whole) -> None:
         index = self.index.get((first, second))
         if index is None:
-            index, table = self.index[second, first], table.T
+            index = self.index[second, first]
+            table = table.T
         self.tables[index] += table
 
     def _share_out(self, number: int, source: int, consumers: tuple[int, ...], shipping: Whole) -> None:
@@ -175,7 +176,8 @@ class Relaxation:
 
     def _table(self, first: int, second: int) -> Whole:
         index = self.index.get((first, second))
-        return self.tables[self.index[second, first]].T if index is None else self.tables[index]
+        table: Whole = self.tables[self.index[second, first]].T if index is None else self.tables[index]
+        return table
 
     def lean_back(self) -> None:
         """Move all charges to the variables that come first, which a search in the order fixes first."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from dfmesh.compiler.placement.charges import Charges
 from dfmesh.compiler.placement.problem import Flags, Floats, Indices, Problem, Whole
-from dfmesh.compiler.placement.windows import TOLERANCE, Joins
+from dfmesh.compiler.placement.windows import NANOSECOND, TOLERANCE, Joins
 
 SWEEPS = 8
 """How often all variables are looked at again at most."""
@@ -186,51 +186,52 @@ class Scheduler:
                 break
         return chosen
 
-    def _sweep(self, chosen: list[int], neighbours: Neighbours, limit: float) -> None:
+    def hasten(self, chosen: list[int]) -> list[int]:
+        """Move single variables to where the longest path through them is shorter, as long as the whole gets faster.
+
+        Args:
+            chosen: A placement.
+        """
+        best, seconds = chosen, self.problem.seconds(chosen)
+        for _ in range(SWEEPS):
+            trial = list(best)
+            self._sweep(trial, None, np.inf)
+            if self.problem.seconds(trial) >= seconds - NANOSECOND / 2:
+                break
+            best, seconds = trial, self.problem.seconds(trial)
+        return best
+
+    def _sweep(self, chosen: list[int], neighbours: Neighbours | None, limit: float) -> None:
         """Look at every variable once, in order: ends before it are kept up to date, times after it have not changed.
 
-        A variable whose nodes are not next to one another may move where it is late after all; `improve` looks.
+        A variable whose nodes are not next to one another may move where it is late after all; the caller looks.
         """
         problem = self.problem
         tails = following(problem, chosen)
-        ends: list[float | None] = [None] * len(problem.variable)
+        ends = problem.finishes(chosen)
         busy = np.bincount(chosen, problem.load[np.arange(len(chosen)), chosen], len(problem.sites))
-        finishes: list[float] = problem.finishes(chosen)
         for variable, members in enumerate(problem.members):
             here = chosen[variable]
             may = allowed_sites(problem, self._rules, variable, chosen)
             if may.sum() > 1:
-                charge = neighbours.at(variable, chosen)
-                cheaper = np.flatnonzero(may & (charge < charge[here]))
-                if len(cheaper):
-                    late = self._late(variable, chosen, ends, finishes, tails)
-                    busy[here] -= problem.load[variable, here]
-                    for site in cheaper[np.argsort(charge[cheaper], kind="stable")].tolist():
-                        if max(late[site], busy[site] + problem.load[variable, site]) <= limit + TOLERANCE:
-                            chosen[variable] = site
-                            break
-                    busy[chosen[variable]] += problem.load[variable, chosen[variable]]
+                late = self._late(variable, chosen, ends, tails)
+                if problem.limited:
+                    late = np.maximum(late, busy + np.where(np.arange(len(busy)) == here, 0, problem.load[variable]))
+                chosen[variable] = _move(here, may, late, None if neighbours is None else neighbours.at(variable, chosen), limit)
+                busy[here] -= problem.load[variable, here]
+                busy[chosen[variable]] += problem.load[variable, chosen[variable]]
             for node in members:
-                ends[node] = self._end(node, chosen, ends, finishes)
+                ends[node] = self._end(node, chosen, ends)
 
-    def _end(self, node: int, chosen: list[int], ends: list[float | None], finishes: list[float]) -> float:
+    def _end(self, node: int, chosen: list[int], ends: list[float]) -> float:
         problem = self.problem
         site = chosen[problem.variable[node]]
         start = 0.0
         for edge, source in problem.incoming[node]:
-            end = ends[source]
-            arrival = finishes[source] if end is None else end
-            start = max(start, arrival + problem.delay[edge, chosen[problem.variable[source]], site].item())
-        return start + problem.compute[node, site].item()
+            start = max(start, ends[source] + problem.delay[edge, chosen[problem.variable[source]], site].item())
+        return float(start + problem.compute[node, site])
 
-    def _late(
-        self,
-        variable: int,
-        chosen: list[int],
-        ends: list[float | None],
-        finishes: list[float],
-        tails: list[float],
-    ) -> Floats:
+    def _late(self, variable: int, chosen: list[int], ends: list[float], tails: list[float]) -> Floats:
         """Give the longest path through a variable for each of its sites, all others left where they are."""
         problem = self.problem
         rows: dict[int, Floats] = {}
@@ -240,10 +241,8 @@ class Scheduler:
             for edge, source in problem.incoming[node]:
                 if source in rows:
                     start = np.maximum(start, rows[source])
-                    continue
-                end = ends[source]
-                arrival = finishes[source] if end is None else end
-                start = np.maximum(start, arrival + problem.delay[edge, chosen[problem.variable[source]]])
+                else:
+                    start = np.maximum(start, ends[source] + problem.delay[edge, chosen[problem.variable[source]]])
             rows[node] = start + problem.compute[node]
             longest = np.maximum(longest, rows[node])
             for edge, target in problem.outgoing[node]:
@@ -252,6 +251,16 @@ class Scheduler:
                     rest = problem.compute[target, chosen[other]] + tails[target]
                     longest = np.maximum(longest, rows[node] + problem.delay[edge][:, chosen[other]] + rest)
         return longest
+
+
+def _move(here: int, may: Flags, late: Floats, charge: Whole | None, limit: float) -> int:
+    """Choose the site of least charge within a limit of seconds; without charges, of the shortest longest path."""
+    if charge is None:
+        best = int(np.where(may, late, np.inf).argmin())
+        return best if late[best] < late[here] - NANOSECOND / 2 else here
+    cheaper = may & (charge < charge[here]) & (late <= limit + TOLERANCE)
+    sites = np.flatnonzero(cheaper)
+    return int(sites[charge[sites].argmin()]) if len(sites) else here
 
 
 def following(problem: Problem, chosen: list[int]) -> list[float]:

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 
 from dfmesh.compiler.placement.problem import Floats, Problem
 from dfmesh.compiler.placement.relaxation import Relaxation
-from dfmesh.compiler.placement.windows import TOLERANCE
+from dfmesh.compiler.placement.windows import NANOSECOND, TOLERANCE
 
-NANOSECOND = 1e-9
 REMEMBERED = 24
 """States per set of open ends that are kept for comparison."""
 
@@ -85,13 +84,13 @@ class Search:
         # Ending earlier than this is of no use to a node: whatever follows, it is in time.
         self._early = None if longest is None else (limit - longest).tolist()
         self._delay = problem.delay
-        self._compute = problem.compute.tolist()
+        self._compute: list[list[float]] = problem.compute.tolist()
         self._tails = tails.tolist()
         self._load = problem.load.tolist()
         self._limited = problem.limited
         self._rest: list[_Row] = relaxation.own.tolist()
         self._least = [min(row) for row in self._rest]
-        self._bound = relaxation.base + sum(self._least)
+        self._bound: int = relaxation.base + sum(self._least)
         self._shared = _shared(problem, relaxation, shipping)
         self._at = [0] * len(self._shared)  # Bits of the sites at which a fixed consumer is.
         self._who: list[dict[int, list[int]]] = [{} for _ in self._shared]

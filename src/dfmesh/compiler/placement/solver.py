@@ -14,8 +14,8 @@ from dfmesh.compiler.placement.plan import SECOND_DIGITS, Certificate
 from dfmesh.compiler.placement.problem import Flags, Problem
 from dfmesh.compiler.placement.relaxation import Relaxation
 from dfmesh.compiler.placement.schedule import Neighbours, Scheduler
-from dfmesh.compiler.placement.search import NANOSECOND, Search
-from dfmesh.compiler.placement.windows import Windows, keep_residency
+from dfmesh.compiler.placement.search import Search
+from dfmesh.compiler.placement.windows import NANOSECOND, Windows, keep_residency
 
 SEARCHED = 250
 """Variables up to which there is a search tree; one level each, on Python's stack."""
@@ -35,11 +35,13 @@ class Effort:
     """How much may be done, in steps, so that the clock decides nothing.
 
     Attributes:
-        steps: Choices that each search tree may look at.
+        steps: Choices that the search tree for the objective itself may look at.
+        tie_steps: Choices that those for the criteria that decide between equals may look at.
         sweeps: Variables that local search may look at.
     """
 
     steps: int = 20_000
+    tie_steps: int = 3_000
     sweeps: int = 8_000
 
 
@@ -90,7 +92,7 @@ class _Solver:
         chosen, bound, complete = self.least_seconds(self.start(), self.domain, None)
         limit = self.problem.seconds(chosen)
         charges = charge(self.problem, Objective.TIME, tie_breaks=True)
-        chosen, least, complete_charges = self.least_charges(chosen, charges, limit)
+        chosen, least, complete_charges = self.least_charges(chosen, charges, limit, self.effort.tie_steps)
         estimate = self.problem.estimate(chosen)
         moved = estimate.bytes_moved
         certificate = Certificate(
@@ -109,12 +111,12 @@ class _Solver:
     def charges_first(self) -> Solution:
         problem = self.problem
         charges = charge(problem, self.objective, tie_breaks=False)
-        chosen, least, complete = self.least_charges(self.start(charges), charges, np.inf)
+        chosen, least, complete = self.least_charges(self.start(charges), charges, np.inf, self.effort.steps)
         total = charges.total(problem, chosen)
         chosen, bound, complete_seconds = self.least_seconds(chosen, self.domain, (charges, total))
         limit = problem.seconds(chosen)
         both = charge(problem, self.objective, tie_breaks=True)
-        chosen, _, complete_ties = self.least_charges(chosen, both, limit)
+        chosen, _, complete_ties = self.least_charges(chosen, both, limit, self.effort.tie_steps)
         estimate = problem.estimate(chosen)
         cost = estimate.bytes_moved if self.objective is Objective.BYTES else estimate.money
         certificate = Certificate(
@@ -174,6 +176,8 @@ class _Solver:
         chosen = self.better(chosen, found, charged)
         if self.problem.seconds(chosen) > bound + NANOSECOND / 2:
             chosen = self.better(chosen, self.dive_back(domain), charged)
+        if self.problem.seconds(chosen) > bound + NANOSECOND / 2:
+            chosen = self.better(chosen, self.scheduler.hasten(chosen), charged)
         chosen, bound = self.probe(chosen, domain, bound, charged)
         best = self.problem.seconds(chosen)
         if best <= bound + NANOSECOND / 2:
@@ -208,7 +212,7 @@ class _Solver:
             limit=self.problem.seconds(chosen) - NANOSECOND,
             floor=bound + NANOSECOND / 2,
             goal_seconds=True,
-            budget=self.effort.steps,
+            budget=self.effort.steps if charged is None else self.effort.tie_steps,
         )
         search.run()
         self.steps += search.steps
@@ -254,9 +258,7 @@ class _Solver:
             chosen[variable] = site
         return chosen
 
-    def better(
-        self, chosen: list[int], other: list[int] | None, charged: tuple[Charges, int] | None
-    ) -> list[int]:
+    def better(self, chosen: list[int], other: list[int] | None, charged: tuple[Charges, int] | None) -> list[int]:
         """Give the one of two placements that takes less time, if the other keeps the charges."""
         if other is None or not self.problem.allows(other):
             return chosen
@@ -264,7 +266,9 @@ class _Solver:
             return chosen
         return other if self.problem.seconds(other) < self.problem.seconds(chosen) else chosen
 
-    def least_charges(self, chosen: list[int], charges: Charges, limit: float) -> tuple[list[int], int, bool]:
+    def least_charges(
+        self, chosen: list[int], charges: Charges, limit: float, budget: int
+    ) -> tuple[list[int], int, bool]:
         """Give a placement of least charges within a limit of seconds, a lower bound, and whether it is proven."""
         problem = self.problem
         neighbours = Neighbours(problem, charges)
@@ -288,7 +292,7 @@ class _Solver:
             limit=limit,
             goal_seconds=False,
             longest=self.windows.longest(domain) if np.isfinite(limit) else None,
-            budget=self.effort.steps,
+            budget=budget,
         )
         search.run()
         self.steps += search.steps

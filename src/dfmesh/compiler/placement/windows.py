@@ -18,6 +18,9 @@ from dfmesh.compiler.placement.problem import Flags, Floats, Indices, Problem
 ROUNDS = 12
 """How often ruling out is repeated at most while it still finds something."""
 
+NANOSECOND = 1e-9
+"""Least difference of times that counts."""
+
 Joins = dict[int, list[tuple[int, Floats]]]
 """For each node those at which several ways from it join again, with the least times between, `[site, site]`."""
 
@@ -206,4 +209,4 @@ def _levels(count: int, edges: Iterable[tuple[int, int]]) -> list[_Level]:
     return levels
 
 
-__all__ = ["TOLERANCE", "Joins", "Windows", "keep_residency"]
+__all__ = ["NANOSECOND", "TOLERANCE", "Joins", "Windows", "keep_residency"]

@@ -107,12 +107,16 @@ class Maker:
     def free(self, sources: list[int]) -> int:
         return self.node(sources, Evaluate(constant(None)), None)
 
-    def node(self, sources: list[int], action: object, candidates: tuple[str, ...] | None, port: Port = Port.VALUE) -> int:
+    def node(
+        self, sources: list[int], action: object, candidates: tuple[str, ...] | None, port: Port = Port.VALUE
+    ) -> int:
         index = len(self.graph.nodes)
         edges = [Edge(source, port) for source in dict.fromkeys(sources)]
         if not edges:
             edges = [Edge(None, Port.DONE, role=Role.TRIGGER)]
-        self.graph.nodes.append(Node(index, f"%{index}", f"node{index}", f"p.py:{index + 1}", 0, action, edges, candidates))
+        self.graph.nodes.append(
+            Node(index, f"%{index}", f"node{index}", f"p.py:{index + 1}", 0, action, edges, candidates)
+        )
         draw = self.random
         self.costs.sizes.append(float(draw.choice([0, 1000, 10**6, 10**6, draw.randint(1, 5 * 10**6)])))
         return index
@@ -172,7 +176,11 @@ def _sources(draw: random.Random, shape: str, index: int, nodes: int) -> list[in
         case "out-tree":
             return [draw.randrange(index)]
         case "in-tree":
-            return [source for source in (2 * (index - nodes // 2 - 1), 2 * (index - nodes // 2 - 1) + 1) if 0 <= source < index]
+            return [
+                source
+                for source in (2 * (index - nodes // 2 - 1), 2 * (index - nodes // 2 - 1) + 1)
+                if 0 <= source < index
+            ]
         case "diamonds":
             return [[index - 1], [index - 2], [index - 1, index - 2]][index % 3] if index > 2 else [0]
         case "shared":

@@ -1,0 +1,266 @@
+"""Placement: how often it is optimal, how good its certificates are, how long it takes.
+
+    .venv/bin/python benchmarks/placement.py [--quick]
+
+Prints three tables in Markdown: small random problems against exhaustive search, with nv-dfm-core beside where its
+environment (`benchmarks/.envs/nv-dfm-core`) is there; the sizes that are promised; and the passes of the compiler for
+1,000 operations over 20 sites.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "tests" / "placement"))
+
+from placement_problems import SHAPES, Stated, best, cost, make  # noqa: E402
+
+from dfmesh import BestOf, FederationConfig, Pipeline, Yield  # noqa: E402
+from dfmesh.compiler import Costs, compile_pipeline, lower, route, validate  # noqa: E402
+from dfmesh.compiler.graph import Edge, Node  # noqa: E402
+from dfmesh.compiler.placement import Objective, Placement, place  # noqa: E402
+from dfmesh.netir import SendYield, constant  # noqa: E402
+
+PEERS = [HERE / ".envs" / "nv-dfm-core" / "bin" / "python", Path("/tmp/dfmref/bin/python")]
+SMALL = ("chain", "in-tree", "out-tree", "dag", "shared")
+
+
+def placed(stated: Stated, objective: Objective = Objective.TIME) -> Placement:
+    return place(stated.graph, stated.costs, stated.home, stated.sites, objective)  # type: ignore[arg-type]
+
+
+def with_results(stated: Stated) -> Stated:
+    """Yield every value that no operation takes."""
+    nodes = stated.graph.nodes
+    taken = {edge.source for node in nodes for edge in node.edges}
+    for source in [node.index for node in nodes if node.index not in taken]:
+        index = len(nodes)
+        action = SendYield(f"out{source}", constant(None))
+        nodes.append(Node(index, f"%{index}", "Yield", "", 0, action, [Edge(source)], None, source))
+        stated.costs.sizes.append(stated.costs.sizes[source])
+    return stated
+
+
+# Small problems
+
+
+def as_json(stated: Stated) -> dict[str, Any]:
+    operations = [node for node in stated.graph.nodes if node.candidates is not None]
+    return {
+        "sites": stated.sites,
+        "home": stated.home,
+        "links": {a: {b: stated.costs.links[a, b] for b in stated.sites if a != b} for a in stated.sites},
+        "nodes": [
+            {
+                "sources": [edge.source for edge in node.edges if edge.source is not None],
+                "seconds": {site: stated.costs.seconds[node.index, site] for site in node.candidates or ()},
+                "size": stated.costs.sizes[node.index],
+            }
+            for node in operations
+        ],
+        "results": [node.beside for node in stated.graph.nodes if node.candidates is None],
+    }
+
+
+def ask_peer(problems: list[Stated]) -> list[dict[str, Any]] | None:
+    python = next((path for path in PEERS if path.exists()), None)
+    if python is None:
+        return None
+    script = HERE / "nv_dfm_core_cases" / "placing.py"
+    text = json.dumps([as_json(stated) for stated in problems])
+    run = subprocess.run([str(python), str(script)], input=text, capture_output=True, text=True, check=True)
+    return list(json.loads(run.stdout))
+
+
+def peer_seconds(stated: Stated, sites: list[str]) -> float:
+    chosen = list(sites)
+    for node in stated.graph.nodes[len(sites) :]:
+        chosen.append(chosen[node.beside or 0])
+    return cost(stated, chosen, "time")[0]
+
+
+def small(count: int) -> None:
+    print(f"\n{count} random problems of 2 to 6 operations over 2 to 4 sites, against exhaustive search\n")
+    print("| shape | objective | optimal | gap 0 | median |", "|---|---|---|---|---|", sep="\n")
+    shapes: dict[str, list[Stated]] = {shape: [] for shape in SMALL}
+    for seed in range(count):
+        shape = SMALL[seed % len(SMALL)]
+        stated = make((seed, "bench"), shape, 2 + seed % 5, 2 + seed % 3, plain=True)
+        shapes[shape].append(with_results(stated))
+    for shape, problems in shapes.items():
+        for objective in Objective:
+            small_row(shape, problems, objective)
+    peer([stated for problems in shapes.values() for stated in problems])
+
+
+def small_row(shape: str, problems: list[Stated], objective: Objective) -> None:
+    optimal = proven = 0
+    times = []
+    for stated in problems:
+        begin = time.perf_counter()
+        placement = placed(stated, objective)
+        times.append(time.perf_counter() - begin)
+        optimal += cost(stated, placement.sites, objective.value) == best(stated, objective.value)
+        proven += placement.exact and placement.certificate.gap == 0
+    count, median = len(problems), statistics.median(times) * 1000
+    print(f"| {shape} | {objective.value} | {optimal / count:.1%} | {proven / count:.1%} | {median:.1f} ms |")
+
+
+def peer(problems: list[Stated]) -> None:
+    answers = ask_peer(problems)
+    if answers is None:
+        print("\nnv-dfm-core is not installed (benchmarks/.envs/nv-dfm-core): not compared")
+        return
+    ratios, times, ours, errors = [], [], [], 0
+    for stated, answer in zip(problems, answers, strict=True):
+        if "error" in answer:
+            errors += 1
+            continue
+        found = best(stated, "time")
+        least = found[0] if found else 0.0
+        theirs = peer_seconds(stated, answer["sites"])
+        ratios.append(theirs / least if least else (1.0 if theirs <= least else float("inf")))
+        begin = time.perf_counter()
+        placed(stated)
+        ours.append(time.perf_counter() - begin)
+        times.append(answer["seconds"])
+    print("\nThe same problems, seconds alone counted:\n")
+    print(
+        "| | no plan | optimal plans | mean of plan / optimum | worst | median time |",
+        "|---|---|---|---|---|---|",
+        sep="\n",
+    )
+    finite = [ratio for ratio in ratios if ratio < float("inf")]
+    right = sum(ratio <= 1 + 1e-4 for ratio in ratios) / len(ratios)
+    worst, mean = max(finite), statistics.mean(finite)
+    print(
+        f"| nv-dfm-core (whole prepare) | {errors} | {right:.1%} | {mean:.2f} | {worst:.1f} | {statistics.median(times) * 1000:.1f} ms |"
+    )
+    print(f"| dfmesh (place) | 0 | 100 % | 1 | 1 | {statistics.median(ours) * 1000:.1f} ms |")
+
+
+# Sizes
+
+
+def sizes(seeds: int) -> None:
+    print("\nLarger random problems, objective time; the times are of placing alone\n")
+    print(
+        "| operations | sites | sites per operation | shape | worst gap | proven, tie-breakers too | median | slowest |",
+        "|---|---|---|---|---|---|---|---|",
+        sep="\n",
+    )
+    for nodes, sites, candidates, count in (
+        (60, 10, 3, seeds), (60, 10, 10, seeds), (60, 10, None, seeds),
+        (500, 50, 5, 1), (500, 50, 50, 1), (1_000, 20, 4, 1), (1_000, 20, 20, 1),
+    ):  # fmt: skip
+        for shape in SHAPES:
+            sizes_row(nodes, sites, candidates, shape, count)
+
+
+def sizes_row(nodes: int, sites: int, candidates: int | None, shape: str, seeds: int) -> None:
+    gaps, times, exact = [], [], 0
+    for seed in range(seeds):
+        stated = make((seed, "perf"), shape, nodes, sites, candidates=candidates)
+        begin = time.perf_counter()
+        placement = placed(stated)
+        times.append((time.perf_counter() - begin) * 1000)
+        gaps.append(placement.certificate.gap)
+        exact += placement.exact
+    which = "1 to all" if candidates is None else "all" if candidates == sites else candidates
+    print(
+        f"| {nodes} | {sites} | {which} | {shape} | {max(gaps):.2%} | {exact} of {seeds} |"
+        f" {statistics.median(times):.0f} ms | {max(times):.0f} ms |"
+    )
+
+
+# The whole compiler
+
+
+def large_federation(folder: Path, sites: int) -> FederationConfig:
+    draw = random.Random(7)
+    names = [f"site{index}" for index in range(sites)]
+    operations = {f"op.N{index}": {"parameters": {"x": {}, "y": {}}} for index in range(60)}
+    document: dict[str, Any] = {"dfm": "1.0.0", "operations": operations, "sites": {}}
+    for name in names:
+        sends = {
+            b: {"fixed-time": draw.uniform(0, 0.1), "bandwidth": draw.choice([1e6, 1e7, 1e8])}
+            for b in names
+            if b != name
+        }
+        document["sites"][name] = {"interface": {}, "send-cost": sends}
+    for operation in operations:
+        for name in draw.sample(names, 4):
+            timing = {"fixed-time": draw.uniform(0, 2), "fixed-size": draw.randint(1_000, 10_000_000)}
+            document["sites"][name]["interface"][operation] = {"adapter": "builtins.dict", "compute-cost": timing}
+    path = folder / "large.dfm.yaml"
+    path.write_text(json.dumps(document))
+    return FederationConfig.load(path)
+
+
+def large_pipeline(config: FederationConfig, count: int) -> Pipeline:
+    draw = random.Random(11)
+    made: list[Any] = []
+    with Pipeline() as pipeline:
+        for index in range(count - 10):
+            first = made[max(0, index - draw.randint(1, 40))] if made else 0
+            second = draw.choice(made[-60:]) if made and draw.random() < 0.6 else 1
+            operation = getattr(config.ops.op, f"N{draw.randrange(60)}")
+            made.append(operation(x=first, y=second, site=BestOf()))
+        for value in made[-10:]:
+            Yield(value)
+    return pipeline
+
+
+def whole_compiler(repeats: int) -> None:
+    print("\n1,000 statements over 20 sites, the whole compiler; best of", repeats, "\n")
+    with tempfile.TemporaryDirectory() as folder:
+        config = large_federation(Path(folder), 20)
+    pipeline = large_pipeline(config, 1_000)
+    home = next(iter(config.sites))
+    compiled = compile_pipeline(pipeline, config, home)
+    graph = lower(pipeline, config)
+    costs = Costs(graph, config)
+    passes: dict[str, Callable[[], object]] = {
+        "validate": lambda: validate(pipeline, config),
+        "lower": lambda: lower(pipeline, config),
+        "costs": lambda: Costs(graph, config),
+        "place": lambda: place(graph, costs, home, list(config.sites)),
+        "route": lambda: route(graph, compiled.placement.sites, home),
+        "compile_pipeline": lambda: compile_pipeline(pipeline, config, home),
+        "first use of encoded_nets": lambda: {site: net.to_bytes() for site, net in compiled.nets.items()},
+    }
+    print("| pass | time |", "|---|---|", sep="\n")
+    for name, run in passes.items():
+        print(f"| {name} | {min(timed(run) for _ in range(repeats)) * 1000:.0f} ms |")
+    print("\n" + str(compiled.placement.certificate))
+
+
+def timed(run: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    run()
+    return time.perf_counter() - begin
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer problems")
+    quick = parser.parse_args().quick
+    placed(make("warm", "dag", 10, 4))
+    small(100 if quick else 1_000)
+    sizes(2 if quick else 5)
+    whole_compiler(2 if quick else 5)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,363 @@
+"""What earlier runs have measured: how long calls take, how large values are, how often loops go round.
+
+Plain data and arithmetic; where it is kept is the session's affair.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any, Protocol, Self, TypeVar
+
+import msgspec
+
+from dfmesh.compiler.graph import Graph
+from dfmesh.netir import Port, Selector
+
+MEMORY = 256
+"""Observations that an older mean counts for at most, so that it follows when things change."""
+
+MOST_RECORDS = 4096
+"""Records of each kind that are kept; those that were not confirmed for longest are dropped first."""
+
+
+class Mean(msgspec.Struct, frozen=True, array_like=True):
+    """A mean over observations, in which older ones fade.
+
+    Attributes:
+        value: The mean.
+        count: How many observations there were in all.
+    """
+
+    value: float = 0.0
+    count: int = 0
+
+    def joined(self, newer: Mean) -> Mean:
+        """Take in newer observations."""
+        weight = min(self.count, MEMORY)
+        together = weight + newer.count
+        if not together:
+            return self
+        return Mean((self.value * weight + newer.value * newer.count) / together, self.count + newer.count)
+
+
+class OperationMeasure(msgspec.Struct, frozen=True):
+    """What calls of an operation at a site have cost.
+
+    Attributes:
+        operation: Name of the operation.
+        provider: Provider in the site; None for the site's own interface.
+        site: The site.
+        seconds: Time of a call, once the adapter's libraries are loaded.
+        loading: Seconds by which the first call of a freshly started site was longer.
+        size: Bytes of a value.
+        seen: Number of the fold that last added to it.
+    """
+
+    operation: str
+    provider: str | None
+    site: str
+    seconds: Mean = Mean()
+    loading: Mean = Mean()
+    size: Mean = Mean()
+    seen: int = 0
+
+    @property
+    def key(self) -> tuple[str, str | None, str]:
+        """What it is about."""
+        return self.operation, self.provider, self.site
+
+    def joined(self, newer: OperationMeasure) -> OperationMeasure:
+        """Take in newer observations."""
+        return OperationMeasure(
+            *self.key,
+            self.seconds.joined(newer.seconds),
+            self.loading.joined(newer.loading),
+            self.size.joined(newer.size),
+            max(self.seen, newer.seen),
+        )
+
+
+class StatementMeasure(msgspec.Struct, frozen=True):
+    """How a loop, condition or look-up of a pipeline went.
+
+    Attributes:
+        pipeline: The pipeline, as `pipeline_key` names it.
+        node: Id of the statement.
+        name: What the statement is; an id that now means something else is not mistaken for it.
+        counted: Iterations per loop; share of the conditions that were true, or of the keys that were found.
+        seen: As in `OperationMeasure`.
+    """
+
+    pipeline: str
+    node: str
+    name: str
+    counted: Mean = Mean()
+    seen: int = 0
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What it is about."""
+        return self.pipeline, self.node, self.name
+
+    def joined(self, newer: StatementMeasure) -> StatementMeasure:
+        """Take in newer observations."""
+        return StatementMeasure(*self.key, self.counted.joined(newer.counted), max(self.seen, newer.seen))
+
+
+class SendMeasure(msgspec.Struct, frozen=True):
+    """What an output of a statement of a pipeline takes when it is sent.
+
+    Attributes:
+        pipeline: As in `StatementMeasure`.
+        node: Id of the statement.
+        name: What the statement is.
+        output: Output and selector, as `output_text` writes them.
+        size: Bytes of a message with it.
+        seen: As in `OperationMeasure`.
+    """
+
+    pipeline: str
+    node: str
+    name: str
+    output: str
+    size: Mean = Mean()
+    seen: int = 0
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What it is about."""
+        return self.pipeline, self.node, self.name, self.output
+
+    def joined(self, newer: SendMeasure) -> SendMeasure:
+        """Take in newer observations."""
+        return SendMeasure(*self.key, self.size.joined(newer.size), max(self.seen, newer.seen))
+
+
+class LinkMeasure(msgspec.Struct, frozen=True):
+    """How fast one site sends to another.
+
+    Attributes:
+        source: Sending site.
+        destination: Receiving site.
+        latency: Seconds per value whatever its size.
+        bandwidth: Bytes per second.
+        seen: As in `OperationMeasure`.
+    """
+
+    source: str
+    destination: str
+    latency: Mean = Mean()
+    bandwidth: Mean = Mean()
+    seen: int = 0
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What it is about."""
+        return self.source, self.destination
+
+    def joined(self, newer: LinkMeasure) -> LinkMeasure:
+        """Take in newer observations."""
+        return LinkMeasure(
+            *self.key,
+            self.latency.joined(newer.latency),
+            self.bandwidth.joined(newer.bandwidth),
+            max(self.seen, newer.seen),
+        )
+
+
+class _Record(Protocol):
+    @property
+    def key(self) -> Any: ...
+
+    @property
+    def seen(self) -> int: ...
+
+    def joined(self, newer: Self) -> Self: ...
+
+
+_R = TypeVar("_R", bound=_Record)
+
+
+class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The form in which measured costs are kept."""
+
+    version: int
+    folds: int
+    operations: list[OperationMeasure] = []
+    statements: list[StatementMeasure] = []
+    sends: list[SendMeasure] = []
+    links: list[LinkMeasure] = []
+
+
+class MeasuredCosts:
+    """All that was measured in one federation. Not to be changed; `joined` and `without` give new ones.
+
+    Attributes:
+        folds: How often something was added.
+        operations: By operation, provider and site.
+        statements: By pipeline, statement and its name.
+        sends: By pipeline, statement, its name and output.
+        links: By source and destination.
+    """
+
+    def __init__(
+        self,
+        operations: Iterable[OperationMeasure] = (),
+        statements: Iterable[StatementMeasure] = (),
+        sends: Iterable[SendMeasure] = (),
+        links: Iterable[LinkMeasure] = (),
+        folds: int = 0,
+    ) -> None:
+        """Take records; of two about the same the later one counts.
+
+        Args:
+            operations: What calls cost.
+            statements: How loops, conditions and look-ups went.
+            sends: What outputs take when they are sent.
+            links: How fast sites send.
+            folds: How often something was added.
+        """
+        self.folds = folds
+        self.operations = {record.key: record for record in operations}
+        self.statements = {record.key: record for record in statements}
+        self.sends = {record.key: record for record in sends}
+        self.links = {record.key: record for record in links}
+
+    def __bool__(self) -> bool:
+        return bool(self.operations or self.statements or self.sends or self.links)
+
+    # What the compiler asks
+
+    def seconds(self, operation: str, provider: str | None, site: str) -> float | None:
+        """Seconds of a call at a site; None if none was measured there."""
+        record = self.operations.get((operation, provider, site))
+        return record.seconds.value if record is not None and record.seconds.count else None
+
+    def elsewhere(self, operation: str, provider: str | None, sites: Iterable[str]) -> float:
+        """Seconds of a call over those of some sites where it was measured; 0 if it was nowhere."""
+        mean = Mean()
+        for site in sites:
+            record = self.operations.get((operation, provider, site))
+            if record is not None:
+                mean = mean.joined(record.seconds)
+        return mean.value
+
+    def loading(self, operation: str, provider: str | None, site: str) -> float:
+        """Seconds that the first call at a freshly started site takes longer."""
+        record = self.operations.get((operation, provider, site))
+        return 0.0 if record is None else record.loading.value
+
+    def size(self, operation: str, provider: str | None, sites: Iterable[str]) -> float | None:
+        """Bytes of a value, over some sites; None if none was measured there."""
+        mean = Mean()
+        for site in sites:
+            record = self.operations.get((operation, provider, site))
+            if record is not None:
+                mean = mean.joined(record.size)
+        return mean.value if mean.count else None
+
+    def counted(self, pipeline: str, node: str, name: str) -> float | None:
+        """Iterations of a loop, or the share of a condition or look-up; None if it was not measured."""
+        record = self.statements.get((pipeline, node, name))
+        return record.counted.value if record is not None and record.counted.count else None
+
+    def sent(self, pipeline: str, node: str, name: str, output: str) -> float | None:
+        """Bytes of a message with an output; None if it was not measured."""
+        record = self.sends.get((pipeline, node, name, output))
+        return record.size.value if record is not None and record.size.count else None
+
+    def latency(self, source: str, destination: str) -> float | None:
+        """Seconds per value between two sites; None if that was not measured."""
+        record = self.links.get((source, destination))
+        return record.latency.value if record is not None and record.latency.count else None
+
+    def bandwidth(self, source: str, destination: str) -> float | None:
+        """Bytes per second between two sites; None if that was not measured."""
+        record = self.links.get((source, destination))
+        return record.bandwidth.value if record is not None and record.bandwidth.count else None
+
+    # Changing
+
+    def joined(self, newer: MeasuredCosts) -> MeasuredCosts:
+        """Take in what was measured later."""
+        fold = self.folds + max(newer.folds, 1)
+        return MeasuredCosts(
+            _joined(self.operations, newer.operations, fold),
+            _joined(self.statements, newer.statements, fold),
+            _joined(self.sends, newer.sends, fold),
+            _joined(self.links, newer.links, fold),
+            fold,
+        )
+
+    def without(self, operation: str) -> MeasuredCosts:
+        """Forget what is known of an operation, in all pipelines."""
+        return MeasuredCosts(
+            (record for record in self.operations.values() if record.operation != operation),
+            self.statements.values(),
+            (record for record in self.sends.values() if record.name != operation),
+            self.links.values(),
+            self.folds,
+        )
+
+    # Keeping
+
+    def to_json(self) -> bytes:
+        """Encode; equal costs give equal bytes."""
+        document = _Document(
+            _VERSION,
+            self.folds,
+            [self.operations[key] for key in sorted(self.operations, key=str)],
+            [self.statements[key] for key in sorted(self.statements)],
+            [self.sends[key] for key in sorted(self.sends)],
+            [self.links[key] for key in sorted(self.links)],
+        )
+        return msgspec.json.format(msgspec.json.encode(document), indent=1)
+
+    @classmethod
+    def from_json(cls, data: bytes) -> MeasuredCosts:
+        """Decode what `to_json` made.
+
+        Raises:
+            ValueError: it is something else, or damaged.
+        """
+        document = msgspec.json.decode(data, type=_Document)
+        if document.version != _VERSION:
+            raise ValueError(f"it has version {document.version}, and {_VERSION} is the one known here")
+        return cls(document.operations, document.statements, document.sends, document.links, document.folds)
+
+
+_VERSION = 1
+
+NOTHING_MEASURED = MeasuredCosts()
+
+
+def _joined(older: dict[Any, _R], newer: dict[Any, _R], fold: int) -> list[_R]:
+    together = dict(older)
+    for key, record in newer.items():
+        record = msgspec.structs.replace(record, seen=fold)  # type: ignore[type-var]
+        together[key] = older[key].joined(record) if key in older else record
+    kept = sorted(together, key=lambda key: together[key].seen, reverse=True)[:MOST_RECORDS]
+    return [together[key] for key in kept]
+
+
+def pipeline_key(name: str | None, graph: Graph) -> str:
+    """Name a pipeline in the records: by its own name, else by what it is made of.
+
+    Args:
+        name: Its name; None or empty if it has none.
+        graph: The pipeline, lowered.
+    """
+    if name:
+        return name
+    shape = [(node.node, node.name, node.scope) for node in graph.nodes]
+    return f"#{hashlib.sha256(msgspec.json.encode(shape)).hexdigest()[:16]}"
+
+
+RESULT = "result"
+"""Output of a Yield in the records: what goes to the homesite."""
+
+
+def output_text(port: Port, selector: Selector) -> str:
+    """Name an output of a statement in the records."""
+    return f"{port.value}{''.join(map(str, selector))}"

@@ -1,0 +1,138 @@
+"""Figures of one transition at one site, for progress and for the costs of later runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dfmesh import values
+from dfmesh.engine.messages import OperationReport, SendReport
+from dfmesh.netir import Transition
+
+_SIZED_ALWAYS = 8
+"""Values whose size is looked at from the first one on; of the later ones a sample will do."""
+
+_SAMPLE_MASK = 63
+
+
+class Statistics:
+    """What one transition has done so far.
+
+    A call that begins before the first one has ended is *cold*: it may wait until the adapter's libraries are loaded,
+    so its time says little about later ones and is kept apart.
+
+    Attributes:
+        running: Calls going on.
+        done: Calls that ended with a value.
+        failed: Calls that ended with an error.
+        seconds: Time spent in calls, summed.
+        bytes_out: Size of what was sent to other sites or the client.
+    """
+
+    __slots__ = (
+        "_cold",
+        "_cold_calls",
+        "_cold_seconds",
+        "_first_seconds",
+        "_item_sizes",
+        "_items",
+        "_sends",
+        "_sizes",
+        "bytes_out",
+        "done",
+        "failed",
+        "running",
+        "seconds",
+    )
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.done = 0
+        self.failed = 0
+        self.seconds = 0.0
+        self.bytes_out = 0
+        self._cold: set[int] = set()
+        self._cold_calls = 0
+        self._cold_seconds = 0.0
+        self._first_seconds = 0.0
+        self._items = 0
+        self._sizes = [0, 0]
+        self._item_sizes = [0, 0]
+        self._sends: dict[int | None, list[int]] = {}
+
+    def started(self, call: int) -> None:
+        """A call begins."""
+        self.running += 1
+        if not self.done and not self.failed:
+            self._cold.add(call)
+
+    def ended(self, call: int, seconds: float, *, failed: bool) -> None:
+        """A call has ended; `seconds` are those not yet told by `item`."""
+        if call in self._cold:
+            self._cold.discard(call)
+            if not self.done and not self.failed:
+                self._first_seconds = seconds
+            self._cold_calls += 1
+            self._cold_seconds += seconds
+        self.running -= 1
+        self.seconds += seconds
+        if failed:
+            self.failed += 1
+        else:
+            self.done += 1
+
+    def returned(self, value: Any) -> None:
+        """A call gave this value."""
+        _sample(self._sizes, self.done, value)
+
+    def item(self, value: Any, seconds: float) -> None:
+        """A generator gave this item."""
+        _sample(self._item_sizes, self._items, value)
+        self._items += 1
+        self.seconds += seconds
+
+    def sent(self, route: int | None, size: int) -> None:
+        """A token went along a route to another site, or (None) a result to the homesite."""
+        self.bytes_out += size
+        known = self._sends.get(route)
+        if known is None:
+            self._sends[route] = [1, size]
+        else:
+            known[0] += 1
+            known[1] += size
+
+    def mean_size(self) -> float | None:
+        """Estimate the bytes of one value; None if there was none."""
+        counted, total = self._sizes
+        if counted:
+            return total / counted
+        counted, total = self._item_sizes
+        return total / counted * self._items / max(self.done, 1) if counted else None
+
+    def report(self, ir: Transition, waiting: int) -> OperationReport:
+        """Say how far the transition is."""
+        return OperationReport(
+            ir.node,
+            ir.name,
+            ir.location,
+            waiting,
+            self.running,
+            self.done,
+            self.failed,
+            self.seconds,
+            self.bytes_out,
+            self._first_seconds,
+            self._cold_calls,
+            self._cold_seconds,
+            self.mean_size(),
+            self._items,
+        )
+
+    def sends(self, ir: Transition) -> list[SendReport]:
+        """Say what was sent."""
+        return [SendReport(ir.id, route, count, size) for route, (count, size) in self._sends.items()]
+
+
+def _sample(sizes: list[int], seen: int, value: Any) -> None:
+    if seen < _SIZED_ALWAYS or not seen & _SAMPLE_MASK:
+        sizes[0] += 1
+        sizes[1] += values.size_of(value)

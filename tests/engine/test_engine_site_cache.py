@@ -1,0 +1,238 @@
+"""SiteCache: one file per value, whole or not at all, on a directory and on storages of fsspec."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dfmesh.engine.adapters import StoragePath
+from dfmesh.engine.adapters.storage import storage_directory
+from dfmesh.engine.site_cache import SiteCache
+from dfmesh.engine.worker_threads import WorkerThreads
+
+LIMIT = 20.0
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Site:
+    """One process of a site: a cache with its threads and clock."""
+
+    def __init__(self, storage: Any, clock: Clock) -> None:
+        self.threads = WorkerThreads(asyncio.get_running_loop())
+        self.failing = False
+        adapters: Any = SimpleNamespace(site_name="a", site=SimpleNamespace(cache_storage=lambda _name: self._at(storage)))
+        self.cache = SiteCache(adapters, self.threads, clock)
+
+    def _at(self, storage: Any) -> Any:
+        if self.failing:
+            raise OSError("the storage is gone")
+        return storage
+
+    def look(self, key: bytes, ttl: float | None = None, *, wait: bool = True) -> asyncio.Future[tuple[str, Any]]:
+        future = asyncio.get_running_loop().create_future()
+        self.cache.look_up(
+            key,
+            ttl,
+            wait=wait,
+            found=lambda value: future.set_result(("found", value)),
+            missed=lambda: future.set_result(("missed", None)),
+        )
+        return future
+
+    async def written(self) -> None:
+        """Wait until what was given to the threads so far has been done."""
+        for _ in range(3):
+            future = asyncio.get_running_loop().create_future()
+            self.threads.submit(lambda: None, lambda *_: future.set_result(None))
+            await future
+
+
+Test = Callable[[Site, Clock, Any], Awaitable[None]]
+
+
+@pytest.fixture(params=["directory", "memory"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    if request.param == "directory":
+        (tmp_path / "values").mkdir()
+        return tmp_path / "values"
+    place = storage_directory("memory", {}, f"/{secrets.token_hex(6)}")
+    place.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+def run(storage: Any, test: Test) -> None:
+    async def main() -> None:
+        clock = Clock()
+        site = Site(storage, clock)
+        try:
+            await asyncio.wait_for(test(site, clock, storage), LIMIT)
+        finally:
+            site.threads.close()
+
+    asyncio.run(main())
+
+
+def test_what_is_stored_is_found_also_by_another_process(storage: Any) -> None:
+    async def test(site: Site, clock: Clock, storage: Any) -> None:
+        assert await site.look(b"k") == ("missed", None)
+        site.cache.store(b"k", {"a": (1, None)})
+        await site.written()
+        other = Site(storage, clock)
+        assert await other.look(b"k") == ("found", {"a": (1, None)})
+        assert await other.look(b"other") == ("missed", None)
+        other.threads.close()
+
+    run(storage, test)
+
+
+def test_none_is_a_value(storage: Any) -> None:
+    async def test(site: Site, _clock: Clock, _storage: Any) -> None:
+        await site.look(b"k")
+        site.cache.store(b"k", None)
+        await site.written()
+        assert await site.look(b"k") == ("found", None)
+
+    run(storage, test)
+
+
+def test_age(storage: Any) -> None:
+    async def test(site: Site, clock: Clock, _storage: Any) -> None:
+        await site.look(b"k")
+        site.cache.store(b"k", 1)
+        await site.written()
+        clock.now += 60
+        assert await site.look(b"k", 60.0) == ("found", 1)
+        assert await site.look(b"k", None) == ("found", 1)
+        clock.now += 0.5
+        assert await site.look(b"k", 60.0) == ("missed", None)
+        site.cache.store(b"k", 2)
+        await site.written()
+        assert await site.look(b"k", 60.0) == ("found", 2)
+
+    run(storage, test)
+
+
+def test_one_computes_and_the_others_wait(storage: Any) -> None:
+    async def test(site: Site, _clock: Clock, _storage: Any) -> None:
+        first = site.look(b"k")
+        others = [site.look(b"k") for _ in range(3)]
+        impatient = site.look(b"k", wait=False)
+        assert await first == ("missed", None)
+        assert await impatient == ("missed", None)
+        assert not any(other.done() for other in others)
+        site.cache.store(b"k", 5)
+        assert await asyncio.gather(*others) == [("found", 5)] * 3
+
+    run(storage, test)
+
+
+def test_when_one_gives_up_the_next_one_computes(storage: Any) -> None:
+    async def test(site: Site, _clock: Clock, _storage: Any) -> None:
+        looks = [site.look(b"k") for _ in range(4)]
+        assert await looks[0] == ("missed", None)
+        for look in looks[1:]:
+            site.cache.release(b"k")
+            assert await look == ("missed", None)
+        site.cache.release(b"k")
+        assert await site.look(b"k") == ("missed", None)
+
+    run(storage, test)
+
+
+def test_a_failing_storage_is_one_that_has_nothing(storage: Any, caplog: pytest.LogCaptureFixture) -> None:
+    async def test(site: Site, _clock: Clock, _storage: Any) -> None:
+        site.failing = True
+        first, second = site.look(b"k"), site.look(b"k")
+        assert await first == ("missed", None)
+        site.cache.store(b"k", 5)
+        assert await second == ("found", 5)
+        await site.written()
+        site.failing = False
+        assert await site.look(b"k") == ("missed", None)
+
+    run(storage, test)
+    assert "cannot be read" in caplog.text
+    assert "cannot be written" in caplog.text
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x00garbage", None], ids=["empty", "garbage", "cut"])
+def test_a_damaged_entry_is_computed_again(storage: Any, damage: bytes | None) -> None:
+    async def test(site: Site, _clock: Clock, storage: Any) -> None:
+        await site.look(b"k")
+        site.cache.store(b"k", list(range(100)))
+        await site.written()
+        (entry,) = list(storage.iterdir())
+        entry.write_bytes(entry.read_bytes()[:-7] if damage is None else damage)
+        assert await site.look(b"k") == ("missed", None)
+        site.cache.store(b"k", 6)
+        await site.written()
+        assert await site.look(b"k") == ("found", 6)
+
+    run(storage, test)
+
+
+def test_a_value_that_cannot_be_stored_is_given_to_those_who_wait(storage: Any) -> None:
+    async def test(site: Site, _clock: Clock, storage: Any) -> None:
+        first, second = site.look(b"k"), site.look(b"k")
+        await first
+        value = object()
+        site.cache.store(b"k", value)
+        assert await second == ("found", value)
+        await site.written()
+        assert list(storage.iterdir()) == []
+
+    run(storage, test)
+
+
+def test_a_write_that_breaks_off_leaves_no_entry(storage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = StoragePath if isinstance(storage, StoragePath) else Path
+    write = kind.write_bytes
+
+    def broken(path: Any, data: bytes) -> int:
+        write(path, data[: len(data) // 2])
+        raise OSError("no space left")
+
+    async def test(site: Site, _clock: Clock, storage: Any) -> None:
+        await site.look(b"k")
+        monkeypatch.setattr(kind, "write_bytes", broken)
+        site.cache.store(b"k", list(range(100)))
+        await site.written()
+        monkeypatch.undo()
+        assert not [entry for entry in storage.iterdir() if str(entry).endswith(".dfmesh")]
+        assert not list(storage.iterdir()), "a draft is left"
+        assert await site.look(b"k") == ("missed", None)
+
+    run(storage, test)
+
+
+def test_two_processes_that_write_at_once_leave_one_whole_entry(storage: Any) -> None:
+    async def test(site: Site, clock: Clock, storage: Any) -> None:
+        others = [Site(storage, clock) for _ in range(3)]
+        for other in others:
+            await other.look(b"k")
+        for number, other in enumerate(others):
+            other.cache.store(b"k", [number] * 10_000)
+        for other in others:
+            await other.written()
+            other.threads.close()
+        kind, value = await site.look(b"k")
+        assert kind == "found"
+        assert value in [[number] * 10_000 for number in range(3)]
+        assert len(list(storage.iterdir())) == 1
+
+    run(storage, test)
