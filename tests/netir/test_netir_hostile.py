@@ -96,8 +96,10 @@ def test_sites_survive_nets_that_nobody_checked(session: Any, monkeypatch: pytes
 
 def test_a_refusal_tells_the_faults(session: Any) -> None:
     job = session.submit(with_nets(put(dict(PLAN.nets), "b", arrivals={})), {"n": 1})
-    with pytest.raises(JobError, match=r"site 'b': mesh.FailAt \(checked, .* to which nothing leads"):
+    with pytest.raises(JobError) as caught:
         job.result(timeout=LIMIT)
+    told = [error.message for error in caught.value.errors]
+    assert any("site 'b': mesh.FailAt (checked, " in message and "nothing leads" in message for message in told)
     works(session)
 
 

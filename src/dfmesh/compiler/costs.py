@@ -119,7 +119,7 @@ class Costs:
         return self.declared(node, node.action, site) if measured is None else measured
 
     def declared(self, node: Node, action: Call | Reduce, site: str) -> float:
-        """Seconds that a node takes at a site where it was not measured: what is declared, else as long as elsewhere."""
+        """Seconds of a node at a site where it was not measured: what is declared, else as long as elsewhere."""
         cost = self._federation.adapter(site, action.operation, action.provider).compute_cost
         if cost is None:
             return self.measured.elsewhere(action.operation, action.provider, node.candidates or ())

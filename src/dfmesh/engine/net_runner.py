@@ -142,6 +142,10 @@ class NetRunner:
             self.gatherings.gather(transition, frame, token)
         elif outer is not None:
             self._deliver_outer(transition, outer, frame, token)
+        elif transition.alone:
+            values = transition.template.copy()
+            values[index] = token
+            self._ready.append((transition, frame, values, isinstance(token, ABNORMAL)))
         else:
             slots = transition.slots
             slot = slots.pop(frame, None)
@@ -347,7 +351,7 @@ class NetRunner:
 
     def finish_sent(self, transition: WiredTransition, frame: Frame, token: Token) -> None:
         """Count a transition as done whose value has been sent."""
-        if Port.DONE in transition.routes:
+        if transition.awaited:
             self.send(transition, Port.DONE, frame, token if isinstance(token, ABNORMAL) else None)
         self.done(self.wired.scopes[transition.ir.scope], frame)
 

@@ -138,7 +138,7 @@ class Streams:
         live = [route for route in routes if self._relayed(route)]
         listed = transition.reduces or any(not (self._whole_and_local(item) or self._relayed(item)) for item in routes)
         stream = self._open(("call", call, frame), local, listed=listed, routes=len(live))
-        stream.awaited = Port.DONE in transition.routes
+        stream.awaited = transition.awaited
         for route in live:
             taker = RouteTaker(self._runner, transition, route, frame)
             self._routes[route.id, frame] = (stream, taker)

@@ -74,6 +74,8 @@ class WiredTransition:
         ir: The transition.
         position: Index in the net.
         own: How many inputs have its own scope.
+        alone: It has a single input, of its own scope: a token there makes it fire.
+        awaited: Somebody waits for it to end.
         outers: Those of enclosing scopes.
         template: A slot's values before any token came.
         slots: Slot per frame for which some tokens are there and some are not.
@@ -88,7 +90,9 @@ class WiredTransition:
     """
 
     __slots__ = (
+        "alone",
         "arguments",
+        "awaited",
         "body",
         "counted",
         "evaluate",
@@ -122,12 +126,14 @@ class WiredTransition:
             if place.scope != ir.scope and not (gathers and index == 0)
         ]
         self.own = len(ir.inputs) - len(self.outers) - gathers
+        self.alone = len(ir.inputs) == 1 and self.own == 1
         self.template: list[Any] = [MISSING] * len(ir.inputs)
         self.slots: dict[Frame, Slot] = {}
         self.roles = [place.role for place in ir.inputs]
         self.routes: dict[Port, list[Route]] = {}
         for route in ir.routes:
             self.routes.setdefault(route.port, []).append(route)
+        self.awaited = Port.DONE in self.routes
         self.body = ir.action.body if isinstance(ir.action, Loop | Collect | Reduce) else None
         self.reduces = isinstance(ir.action, Reduce)
         self.judges_itself = isinstance(ir.action, Choose | Store)

@@ -62,7 +62,7 @@ class Place(msgspec.Struct, frozen=True):
     role: Role = Role.VALUE
 
 
-class Port(enum.Enum):
+class Port(enum.StrEnum):
     """Which of the outputs of a transition a route carries."""
 
     VALUE = "value"

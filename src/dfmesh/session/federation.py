@@ -9,6 +9,7 @@ from typing import Any
 from dfmesh.api import Pipeline
 from dfmesh.compiler import CompiledPipeline, Explanation, compile_pipeline, explain
 from dfmesh.config import FederationConfig
+from dfmesh.session.cost_store import CostStore, costs_file, measuring
 from dfmesh.session.session import Session, default_homesite
 
 
@@ -59,21 +60,33 @@ class Federation:
         """Names of the operations, in declared order."""
         return list(self.config.operations)
 
-    def session(self, target: str = "local", *, homesite: str | None = None) -> Session:
+    def session(self, target: str = "local", *, homesite: str | None = None, measure: bool | None = None) -> Session:
         """Make a session; `with federation.session() as session:` starts and stops the sites.
 
         Args:
             target: `local`: one process per site on this machine; `inproc`: all sites in this process.
             homesite: Site to which the client talks; default: `info.homesite` of the file, else `app` if there is
                 one, else the first site.
+            measure: Whether pipelines are placed by what earlier jobs have cost, and jobs are measured for later
+                ones; None leaves it to the environment (`DFMESH_MEASURE`), which says yes by default.
 
         Raises:
             SessionError: there is no such target or site.
         """
-        return Session(self.config, target=target, homesite=homesite)
+        return Session(self.config, target=target, homesite=homesite, measure=measure)
+
+    @property
+    def costs(self) -> CostStore:
+        """What earlier runs have measured, and the file that keeps it."""
+        return CostStore(costs_file(self.name))
 
     def compile(
-        self, pipeline: Pipeline, *, homesite: str | None = None, restrict_to_sites: Iterable[str] | None = None
+        self,
+        pipeline: Pipeline,
+        *,
+        homesite: str | None = None,
+        restrict_to_sites: Iterable[str] | None = None,
+        measure: bool | None = None,
     ) -> CompiledPipeline:
         """Compile a pipeline without running anything.
 
@@ -81,12 +94,14 @@ class Federation:
             pipeline: What the user wrote.
             homesite: As in `session`.
             restrict_to_sites: Sites that may take part, besides the homesite; None for all.
+            measure: Whether what earlier jobs have cost counts; None leaves it to the environment, as in `session`.
 
         Raises:
             PipelineError: the pipeline has faults; all of them are listed.
         """
         home = homesite or default_homesite(self.config)
-        return compile_pipeline(pipeline, self.config, home, restrict_to_sites=restrict_to_sites)
+        measured = self.costs.costs() if measuring(measure) else None
+        return compile_pipeline(pipeline, self.config, home, restrict_to_sites=restrict_to_sites, measured=measured)
 
     def explain(self, pipeline: Pipeline, *, homesite: str | None = None) -> Explanation:
         """Tell where each operation of a pipeline would run, why, and what would move.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,13 +13,15 @@ from dfmesh.api import Pipeline
 from dfmesh.compiler import CompiledPipeline, compile_pipeline
 from dfmesh.config import FederationConfig
 from dfmesh.engine import lost_failures
-from dfmesh.engine.messages import AnyMessage, Failure, Payload, SiteLost, SubmitJob
+from dfmesh.engine.messages import AnyMessage, Failure, JobFinished, Payload, SiteLost, SubmitJob
 from dfmesh.errors import SessionError
+from dfmesh.session.cost_store import CostStore, costs_file, measuring
 from dfmesh.session.dfm_job import DfmJob
 from dfmesh.session.discovery import Inquiry
 from dfmesh.session.discovery_result import DiscoveryResult
 from dfmesh.session.job import Job, JobStatus
 from dfmesh.session.loop_thread import client_loop
+from dfmesh.session.measuring import Loaded, measure
 from dfmesh.session.results import ResultItem, Results
 from dfmesh.targets import FederationRunner, make_runner
 
@@ -26,6 +29,8 @@ ParameterSets = Mapping[str, Any] | Iterable[Mapping[str, Any]] | None
 
 DataCallback = Callable[[str, str, tuple[int, ...], str, Any], None]
 """DFM's callback: site, node, frame, place, value."""
+
+_log = logging.getLogger("dfmesh.session")
 
 
 class Session:
@@ -37,7 +42,14 @@ class Session:
         target: Where the federation runs.
     """
 
-    def __init__(self, federation: FederationConfig, *, target: str = "local", homesite: str | None = None) -> None:
+    def __init__(
+        self,
+        federation: FederationConfig,
+        *,
+        target: str = "local",
+        homesite: str | None = None,
+        measure: bool | None = None,
+    ) -> None:
         """Make a session; `connect` or `with` starts the sites.
 
         Args:
@@ -45,6 +57,8 @@ class Session:
             target: `local`: one process per site on this machine; `inproc`: all sites in this process.
             homesite: Site to which the client talks; default: `info.homesite` of the file, else `app` if there is
                 one, else the first site.
+            measure: Whether pipelines are placed by what earlier jobs have cost, and jobs are measured for later
+                ones; None leaves it to the environment (`DFMESH_MEASURE`), which says yes by default.
 
         Raises:
             SessionError: there is no such target or site.
@@ -56,6 +70,8 @@ class Session:
             raise SessionError(f"there is no site {self.homesite!r}; there is {', '.join(federation.sites)}")
         self._runner: FederationRunner = make_runner(target, federation, self.homesite)
         self._loop = client_loop()
+        self._costs = CostStore(costs_file(federation.name)) if measuring(measure) else None
+        self._loaded: Loaded = set()
         self._jobs: dict[str, Job] = {}
         self._inquiries: dict[str, Inquiry] = {}
         self._outbox: list[AnyMessage] = []
@@ -84,6 +100,8 @@ class Session:
             return
         self._state = "closed"
         self._loop.start(self._close()).result()
+        if self._costs is not None:
+            self._costs.flush()
 
     async def _close(self) -> None:
         for inquiry in list(self._inquiries.values()):
@@ -118,7 +136,10 @@ class Session:
         """
         if isinstance(pipeline, CompiledPipeline):
             return pipeline
-        return compile_pipeline(pipeline, self.federation, self.homesite, restrict_to_sites=restrict_to_sites)
+        measured = None if self._costs is None else self._costs.costs()
+        return compile_pipeline(
+            pipeline, self.federation, self.homesite, restrict_to_sites=restrict_to_sites, measured=measured
+        )
 
     def submit(
         self,
@@ -268,9 +289,20 @@ class Session:
             inquiry.receive(message)
         job = self._jobs.get(message.job)
         if job is not None:
+            if isinstance(message, JobFinished):
+                self._measure(job, message)
             job.receive(message)
             if job.status.over:
                 self._jobs.pop(job.id, None)
+
+    def _measure(self, job: Job, message: JobFinished) -> None:
+        """Learn from a job, before whoever waits for it goes on."""
+        if self._costs is None or message.status != JobStatus.FINISHED.value:
+            return
+        try:
+            self._costs.add(measure(job.compiled, message.reports, self._loaded))
+        except Exception:  # What sites report must not keep a job from ending.
+            _log.exception("job %s: its reports cannot be read", job.id)
 
     def _lost(self, lost: SiteLost) -> None:
         """The homesite is gone: its jobs are over, and say so; the session goes on with the next ones."""

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from dfmesh.compiler.costs import Costs
 from dfmesh.compiler.graph import Graph, Node
+from dfmesh.compiler.placement.levels import Level, levels_of
 from dfmesh.compiler.placement.plan import SECOND_DIGITS, Estimate
 from dfmesh.compiler.placement.residency import Residency, residencies
 from dfmesh.netir import Port, SendYield
@@ -129,16 +130,40 @@ class Problem:
         np.add.at(together, np.array(self.variable, np.intp), self.work)
         return together
 
+    @cached_property
+    def levels(self) -> tuple[list[Level], list[Level]]:
+        """Nodes that have inputs, in levels; and those that have receivers, from the last."""
+        pairs = list(zip(self.source.tolist(), self.target.tolist(), strict=True))
+        count = len(self.variable)
+        return levels_of(count, [(target, source) for source, target in pairs]), levels_of(count, pairs)
+
+    def _at(self, chosen: list[int]) -> tuple[Floats, Floats]:
+        """Give the seconds of each node and of each edge in a complete placement."""
+        site = np.array(chosen, np.intp)[np.array(self.variable, np.intp)]
+        delay = self.delay[np.arange(len(self.source)), site[self.source], site[self.target]]
+        return self.compute[np.arange(len(site)), site], delay
+
     def finishes(self, chosen: list[int]) -> list[float]:
         """Tell when each node ends in a complete placement."""
-        ends: list[float] = []
-        for node, incoming in enumerate(self.incoming):
-            site = chosen[self.variable[node]]
-            start = 0.0
-            for edge, source in incoming:
-                start = max(start, ends[source] + self.delay[edge, chosen[self.variable[source]], site].item())
-            ends.append(start + self.compute[node, site].item())
-        return ends
+        compute, delay = self._at(chosen)
+        ends = compute.copy()
+        for level in self.levels[0]:
+            arrivals = ends[self.source[level.edges]] + delay[level.edges]
+            ends[level.nodes] += np.maximum.reduceat(arrivals, level.starts)
+        found: list[float] = ends.tolist()
+        return found
+
+    def following(self, chosen: list[int]) -> list[float]:
+        """Give the time that passes after each node of a complete placement."""
+        compute, delay = self._at(chosen)
+        tails = np.zeros_like(compute)
+        for level in self.levels[1]:
+            targets = self.target[level.edges]
+            tails[level.nodes] = np.maximum.reduceat(
+                delay[level.edges] + compute[targets] + tails[targets], level.starts
+            )
+        found: list[float] = tails.tolist()
+        return found
 
     def seconds(self, chosen: list[int]) -> float:
         """Seconds of a complete placement, not rounded."""
@@ -178,7 +203,7 @@ class Problem:
         domain = self.domain.copy()
         domain[variable, site] = False
         other = Problem(**{name: getattr(self, name) for name in self.__dataclass_fields__} | {"domain": domain})
-        for name in ("delay", "incoming", "outgoing", "limited", "load", "together"):
+        for name in ("delay", "incoming", "outgoing", "limited", "load", "together", "levels"):
             other.__dict__[name] = getattr(self, name)
         return other
 

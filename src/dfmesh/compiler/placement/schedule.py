@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from dfmesh.compiler.placement.charges import Charges
+from dfmesh.compiler.placement.critical import rerouted
 from dfmesh.compiler.placement.problem import Flags, Floats, Indices, Problem, Whole
 from dfmesh.compiler.placement.windows import NANOSECOND, TOLERANCE, Joins
+
+JOINED = 4_000
+"""Nodes between a fork and its joins that are looked at again at most because a join was decided."""
+
+CRITICAL = 0.95
+"""Share of the longest path from which on a path is worth shortening."""
 
 SWEEPS = 8
 """How often all variables are looked at again at most."""
@@ -109,6 +116,7 @@ class Scheduler:
         ends: list[float | None] = [None] * len(problem.variable)
         busy = np.zeros(len(problem.sites))
         domain, tails = domain.copy(), tails.copy()
+        joined = 0
         for variable, members in enumerate(problem.members):
             allowed = allowed_sites(problem, self._rules, variable, chosen)
             may = domain[variable] & allowed
@@ -125,12 +133,12 @@ class Scheduler:
             for node in members:
                 ends[node] = rows[node][site].item()
                 for join, between in reversed((joins or {}).get(node, [])):  # The farthest first.
-                    if chosen[problem.variable[join]] < 0:
-                        self._decide(node, join, rows[node][site] + between[site], domain, tails)
+                    if chosen[problem.variable[join]] < 0 and joined < JOINED:
+                        joined += self._decide(node, join, rows[node][site] + between[site], domain, tails)
         return chosen
 
-    def _decide(self, start: int, join: int, ends: Floats, domain: Flags, tails: Floats) -> None:
-        """Decide where ways from a node join, and note what that means for the nodes between them."""
+    def _decide(self, start: int, join: int, ends: Floats, domain: Flags, tails: Floats) -> int:
+        """Decide where ways from a node join, and note what that means for the nodes between them; tell how many."""
         problem = self.problem
         variable = problem.variable[join]
         site = np.where(domain[variable], ends + tails[join], np.inf).argmin()
@@ -147,6 +155,7 @@ class Scheduler:
                 there = np.flatnonzero(domain[problem.variable[target]])
                 rest = problem.compute[target, there] + tails[target, there]
                 tails[node] = np.maximum(tails[node], (problem.delay[edge][:, there] + rest).min(1))
+        return len(between)
 
     def _rows(self, variable: int, chosen: list[int], ends: list[float | None], heads: Floats) -> dict[int, Floats]:
         """Give the ends of a variable's nodes at each site, given the others' sites."""
@@ -186,20 +195,32 @@ class Scheduler:
                 break
         return chosen
 
-    def hasten(self, chosen: list[int]) -> list[int]:
-        """Move single variables to where the longest path through them is shorter, as long as the whole gets faster.
+    def hasten(self, chosen: list[int], budget: int) -> list[int]:
+        """Make a placement faster, along its critical path or variable by variable, as long as that helps.
 
         Args:
             chosen: A placement.
+            budget: Variables that may be looked at.
         """
         best, seconds = chosen, self.problem.seconds(chosen)
-        for _ in range(SWEEPS):
-            trial = list(best)
-            self._sweep(trial, None, np.inf)
-            if self.problem.seconds(trial) >= seconds - NANOSECOND / 2:
+        while budget > 0:
+            trial = self._rerouted(best)
+            budget -= len(chosen) // 4
+            if trial is None or (faster := self.problem.seconds(trial)) >= seconds - NANOSECOND / 2:
+                trial = list(best)
+                self._sweep(trial, None, np.inf)
+                budget -= len(chosen)
+                faster = self.problem.seconds(trial)
+            if faster >= seconds - NANOSECOND / 2:
                 break
-            best, seconds = trial, self.problem.seconds(trial)
+            best, seconds = trial, faster
         return best
+
+    def _rerouted(self, chosen: list[int]) -> list[int] | None:
+        problem = self.problem
+        allowed = [allowed_sites(problem, self._rules, variable, chosen) for variable in range(len(chosen))]
+        trial = rerouted(problem, chosen, problem.finishes(chosen), problem.following(chosen), allowed)
+        return trial if trial is not None and problem.allows(trial) else None
 
     def _sweep(self, chosen: list[int], neighbours: Neighbours | None, limit: float) -> None:
         """Look at every variable once, in order: ends before it are kept up to date, times after it have not changed.
@@ -207,17 +228,20 @@ class Scheduler:
         A variable whose nodes are not next to one another may move where it is late after all; the caller looks.
         """
         problem = self.problem
-        tails = following(problem, chosen)
+        tails = problem.following(chosen)
         ends = problem.finishes(chosen)
         busy = np.bincount(chosen, problem.load[np.arange(len(chosen)), chosen], len(problem.sites))
+        critical = CRITICAL * max(ends, default=0.0) if neighbours is None else 0.0
         for variable, members in enumerate(problem.members):
             here = chosen[variable]
             may = allowed_sites(problem, self._rules, variable, chosen)
-            if may.sum() > 1:
+            if may.sum() > 1 and max(ends[node] + tails[node] for node in members) >= critical:
                 late = self._late(variable, chosen, ends, tails)
                 if problem.limited:
                     late = np.maximum(late, busy + np.where(np.arange(len(busy)) == here, 0, problem.load[variable]))
-                chosen[variable] = _move(here, may, late, None if neighbours is None else neighbours.at(variable, chosen), limit)
+                chosen[variable] = _move(
+                    here, may, late, None if neighbours is None else neighbours.at(variable, chosen), limit
+                )
                 busy[here] -= problem.load[variable, here]
                 busy[chosen[variable]] += problem.load[variable, chosen[variable]]
             for node in members:
@@ -263,18 +287,6 @@ def _move(here: int, may: Flags, late: Floats, charge: Whole | None, limit: floa
     return int(sites[charge[sites].argmin()]) if len(sites) else here
 
 
-def following(problem: Problem, chosen: list[int]) -> list[float]:
-    """Give the time that passes after each node of a complete placement."""
-    tails = [0.0] * len(problem.variable)
-    for node in range(len(tails) - 1, -1, -1):
-        site = chosen[problem.variable[node]]
-        for edge, target in problem.outgoing[node]:
-            there = chosen[problem.variable[target]]
-            rest = problem.delay[edge, site, there].item() + problem.compute[target, there].item() + tails[target]
-            tails[node] = max(tails[node], rest)
-    return tails
-
-
 def _pick(sites: Indices, longest: Floats, limit: float, charge: Whole | None) -> int:
     if charge is not None:
         within = sites[longest[sites] <= limit + TOLERANCE]
@@ -284,4 +296,4 @@ def _pick(sites: Indices, longest: Floats, limit: float, charge: Whole | None) -
     return int(sites[longest[sites].argmin()])
 
 
-__all__ = ["Neighbours", "Scheduler", "following"]
+__all__ = ["Neighbours", "Scheduler"]

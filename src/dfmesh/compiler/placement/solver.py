@@ -23,6 +23,12 @@ SEARCHED = 250
 PROBES = 8
 """Limits of seconds that are tried out on the way to the least possible."""
 
+FEW_PROBES = 6
+"""The same for more than `MANY` nodes."""
+
+MANY = 600
+"""Nodes above which less is tried, so that compiling stays quick."""
+
 PASSES = 2_000
 """Batches of variables that a bound of charges may pass over, in one direction."""
 
@@ -42,7 +48,7 @@ class Effort:
 
     steps: int = 20_000
     tie_steps: int = 3_000
-    sweeps: int = 8_000
+    sweeps: int = 4_000
 
 
 @dataclass(slots=True)
@@ -172,12 +178,12 @@ class _Solver:
             domain = relaxation.domain
         heads, tails, joins = self.windows.looking_ahead(domain)
         bound = self.windows.bound(domain, heads, tails)
-        found = self.scheduler.dive(domain, heads, tails, 0.0, None, joins)
-        chosen = self.better(chosen, found, charged)
+        chosen = self.better(chosen, chosen, charged)
+        if self.problem.seconds(chosen) > bound + NANOSECOND / 2:
+            found = self.scheduler.dive(domain, heads, tails, 0.0, None, joins)
+            chosen = self.better(chosen, found, charged)
         if self.problem.seconds(chosen) > bound + NANOSECOND / 2:
             chosen = self.better(chosen, self.dive_back(domain), charged)
-        if self.problem.seconds(chosen) > bound + NANOSECOND / 2:
-            chosen = self.better(chosen, self.scheduler.hasten(chosen), charged)
         chosen, bound = self.probe(chosen, domain, bound, charged)
         best = self.problem.seconds(chosen)
         if best <= bound + NANOSECOND / 2:
@@ -225,7 +231,7 @@ class _Solver:
         best = self.problem.seconds(chosen)
         neighbours = None if charged is None else Neighbours(self.problem, charged[0])
         target, open_to = bound, best
-        for _ in range(PROBES):
+        for _ in range(FEW_PROBES if len(self.problem.variable) > MANY else PROBES):
             if best <= bound + NANOSECOND / 2 or open_to <= bound + NANOSECOND:
                 break
             tight = self.windows.tighten(domain, target)
@@ -259,9 +265,10 @@ class _Solver:
         return chosen
 
     def better(self, chosen: list[int], other: list[int] | None, charged: tuple[Charges, int] | None) -> list[int]:
-        """Give the one of two placements that takes less time, if the other keeps the charges."""
+        """Give the one of two placements that takes less time, the other made faster, if that keeps the charges."""
         if other is None or not self.problem.allows(other):
             return chosen
+        other = self.scheduler.hasten(other, self.effort.sweeps)
         if charged is not None and charged[0].total(self.problem, other) > charged[1]:
             return chosen
         return other if self.problem.seconds(other) < self.problem.seconds(chosen) else chosen

@@ -7,13 +7,10 @@ the two add up to more than a limit cannot be part of a placement within that li
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-
 import numpy as np
 
 from dfmesh.compiler.placement.conditioned import ENTRIES, Conditioned
-from dfmesh.compiler.placement.problem import Flags, Floats, Indices, Problem
+from dfmesh.compiler.placement.problem import Flags, Floats, Problem
 
 ROUNDS = 12
 """How often ruling out is repeated at most while it still finds something."""
@@ -31,25 +28,14 @@ TOLERANCE = 4e-10
 """Seconds by which a limit may be passed: sums of times are inexact, and are compared to a nanosecond."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Level:
-    """Nodes that can be computed at once, with their edges ordered by node; `starts` marks each node's first."""
-
-    nodes: Indices
-    edges: Indices
-    starts: Indices
-
-
 class Windows:
     """Heads and tails for one problem, whatever its domains."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.own = np.array(problem.variable, np.intp)
-        edges = list(zip(problem.source.tolist(), problem.target.tolist(), strict=True))
-        self.forward = _levels(len(self.own), [(target, source) for source, target in edges])
-        self.backward = _levels(len(self.own), edges)
-        sums = len(edges) * len(problem.sites) ** 3
+        self.forward, self.backward = problem.levels
+        sums = len(problem.source) * len(problem.sites) ** 3
         self._often_conditioned = sums <= OFTEN
         self._once_conditioned = sums <= ENTRIES
 
@@ -182,31 +168,6 @@ def keep_residency(problem: Problem, domain: Flags) -> bool:
                     domain[variable] &= reachable
                     changed = True
     return bool(domain.any(1).all())
-
-
-def _levels(count: int, edges: Iterable[tuple[int, int]]) -> list[_Level]:
-    """Order nodes so that those that an edge `(node, earlier)` names come first."""
-    before: list[list[tuple[int, int]]] = [[] for _ in range(count)]
-    after: list[list[int]] = [[] for _ in range(count)]
-    for edge, (node, earlier) in enumerate(edges):
-        before[node].append((edge, earlier))
-        after[earlier].append(node)
-    waiting = [len(found) for found in before]
-    ready = [node for node in range(count) if not waiting[node]]
-    levels = []
-    while ready:
-        following = []
-        for node in ready:
-            for later in after[node]:
-                waiting[later] -= 1
-                if not waiting[later]:
-                    following.append(later)
-        ready = sorted(following)
-        if ready:
-            counts = np.array([len(before[node]) for node in ready], np.intp)
-            found = np.array([edge for node in ready for edge, _ in before[node]], np.intp)
-            levels.append(_Level(np.array(ready, np.intp), found, np.concatenate(([0], counts.cumsum()[:-1]))))
-    return levels
 
 
 __all__ = ["NANOSECOND", "TOLERANCE", "Joins", "Windows", "keep_residency"]

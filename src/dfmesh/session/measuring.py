@@ -1,0 +1,95 @@
+"""From the reports of a finished job to measured costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dfmesh.compiler import CompiledPipeline
+from dfmesh.compiler.graph import Node
+from dfmesh.compiler.measured import (
+    RESULT,
+    Mean,
+    MeasuredCosts,
+    OperationMeasure,
+    SendMeasure,
+    StatementMeasure,
+    output_text,
+)
+from dfmesh.engine.messages import OperationReport, SendReport, SiteReport, TallyReport
+from dfmesh.netir import Call, Reduce, Route
+
+Loaded = set[tuple[str, str | None, str]]
+"""Operation, provider and site of the adapters that have been called since their site was started."""
+
+
+def measure(compiled: CompiledPipeline, reports: Iterable[SiteReport], loaded: Loaded) -> MeasuredCosts:
+    """Read from the last reports of a job what its parts have cost.
+
+    Args:
+        compiled: What ran.
+        reports: One per site.
+        loaded: What had been called before; what was called in this job is added.
+    """
+    calls = {node.node: node for node in compiled.graph.nodes if isinstance(node.action, Call | Reduce)}
+    operations: dict[tuple[str, str | None, str], OperationMeasure] = {}
+    statements: dict[tuple[str, str, str], StatementMeasure] = {}
+    sends: dict[tuple[str, str, str, str], SendMeasure] = {}
+    for report in reports:
+        for entry in report.operations:
+            node = calls.get(entry.node)
+            if node is not None:
+                record = _operation(node, entry, report.site, loaded)
+                operations[record.key] = operations[record.key].joined(record) if record.key in operations else record
+        for tally in report.tallies:
+            statement = _statement(compiled, tally)
+            statements[statement.key] = statement
+        for send in _sends(compiled, report):
+            sends[send.key] = sends[send.key].joined(send) if send.key in sends else send
+    loaded.update(operations)
+    return MeasuredCosts(operations.values(), statements.values(), sends.values())
+
+
+def _operation(node: Node, entry: OperationReport, site: str, loaded: Loaded) -> OperationMeasure:
+    action = node.action
+    if not isinstance(action, Call | Reduce):
+        raise TypeError(f"{node.name} makes no calls")
+    key = (action.operation, action.provider, site)
+    seconds, loading = _seconds(entry, warm=key in loaded)
+    size = Mean() if entry.mean_size is None else Mean(entry.mean_size, entry.done)
+    return OperationMeasure(*key, seconds, loading, size)
+
+
+def _seconds(entry: OperationReport, *, warm: bool) -> tuple[Mean, Mean]:
+    """Tell the time of a call from the time that loading took.
+
+    A site that was just started loads an adapter's libraries in the first call, and the calls that began meanwhile
+    wait for them, too. If there were no others, all that is known is how long the first one took.
+    """
+    calls = entry.done + entry.failed
+    if warm or entry.items:
+        return Mean(entry.seconds / calls if calls else 0.0, calls), Mean()
+    later = calls - entry.cold
+    if later <= 0:
+        return Mean(), Mean(entry.first_seconds, 1 if calls else 0)
+    each = (entry.seconds - entry.cold_seconds) / later
+    return Mean(each, later), Mean(max(0.0, entry.first_seconds - each), 1)
+
+
+def _statement(compiled: CompiledPipeline, tally: TallyReport) -> StatementMeasure:
+    node = compiled.graph.nodes[tally.transition]
+    counted = Mean(tally.counted / tally.fired, tally.fired)
+    return StatementMeasure(compiled.costs.pipeline, node.node, node.name, counted)
+
+
+def _sends(compiled: CompiledPipeline, report: SiteReport) -> Iterable[SendMeasure]:
+    routes = {route.id: route for transition in compiled.nets[report.site].transitions for route in transition.routes}
+    for send in report.sends:
+        if send.size:  # What stays in a process has none, and says nothing about what leaves it.
+            yield _send(compiled, send, None if send.route is None else routes[send.route])
+
+
+def _send(compiled: CompiledPipeline, send: SendReport, route: Route | None) -> SendMeasure:
+    node = compiled.graph.nodes[send.transition]
+    output = RESULT if route is None else output_text(route.port, route.select)
+    size = Mean(send.size / send.count, send.count)
+    return SendMeasure(compiled.costs.pipeline, node.node, node.name, output, size)

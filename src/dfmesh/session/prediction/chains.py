@@ -1,0 +1,64 @@
+"""Chains of causes: what had to happen, one after the other, before something could.
+
+Every token of a predicted run carries the chain that led to it. That of the job's end is the critical path: it has no
+gaps, since whatever waits for a link, a worker or a loop's window is caused by what made that free.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+MOST_LINKS = 4096
+"""Length from which on the older part of a chain is kept as a sum, so that long jobs have flat memory."""
+
+
+class Stage:
+    """Something that takes time, as often as it happens.
+
+    Attributes:
+        kind: `call`, `load` (an adapter's libraries), `send`, or `start` and `end` of the job.
+        what: Operation of a call; empty for others.
+        node: Statement of a call; empty for others.
+        site: Where it happens; for a send the sending site.
+        destination: Receiving site of a send; empty for others.
+    """
+
+    __slots__ = ("destination", "kind", "node", "site", "what")
+
+    def __init__(self, kind: str, site: str, what: str = "", node: str = "", destination: str = "") -> None:
+        self.kind = kind
+        self.site = site
+        self.what = what
+        self.node = node
+        self.destination = destination
+
+
+Sums = dict[Stage, list[float]]
+"""Stage to its seconds and how often it happened."""
+
+Chain: TypeAlias = "tuple[Any, Any, float, int] | None"
+"""What was before, a stage (or `Sums` of many), its seconds, the number of links."""
+
+
+def extended(chain: Chain, stage: Stage, seconds: float) -> Chain:
+    """Add something that took time."""
+    if seconds <= 0.0:
+        return chain
+    if chain is None:
+        return (None, stage, seconds, 1)
+    if chain[3] >= MOST_LINKS:
+        chain = (None, summed(chain), 0.0, 1)
+    return (chain, stage, seconds, chain[3] + 1)
+
+
+def summed(chain: Chain) -> Sums:
+    """Add up a chain by stage, the latest first."""
+    sums: Sums = {}
+    while chain is not None:
+        before, stage, seconds, _ = chain
+        for item, (more, count) in stage.items() if isinstance(stage, dict) else ((stage, (seconds, 1)),):
+            entry = sums.setdefault(item, [0.0, 0])
+            entry[0] += more
+            entry[1] += count
+        chain = before
+    return sums

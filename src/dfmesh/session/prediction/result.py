@@ -1,0 +1,233 @@
+"""What is predicted of a run, for people and machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any
+
+from dfmesh.compiler.explain import bytes_text, seconds_text
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedOperation:
+    """One operation.
+
+    Attributes:
+        statement: Id of the statement, as users see it.
+        operation: Name of the operation.
+        site: Where it runs.
+        calls: How often it is called.
+        seconds: Time of one call.
+    """
+
+    statement: str
+    operation: str
+    site: str
+    calls: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedSite:
+    """One site.
+
+    Attributes:
+        site: Its name.
+        calls: Calls that it makes.
+        busy: Share of the whole time in which it computes.
+        parallel: Calls that go on while it computes, on average.
+    """
+
+    site: str
+    calls: int
+    busy: float
+    parallel: float
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedLink:
+    """The way from one site to another.
+
+    Attributes:
+        source: Sending site.
+        destination: Receiving site.
+        size: Bytes that it carries, heads of messages included.
+        messages: How many messages that is.
+        busy: Share of the whole time in which it sends.
+    """
+
+    source: str
+    destination: str
+    size: float
+    messages: int
+    busy: float
+
+
+@dataclass(frozen=True, slots=True)
+class PathPart:
+    """A part of the critical path: things of one kind that the end had to wait for, one after the other.
+
+    Attributes:
+        kind: `call`, `load` (the libraries of an adapter), `send`, `start` or `end` (of the job).
+        what: Operation of a call or load; empty for others.
+        statement: Its statement.
+        site: Where it happens; for a send the sending site.
+        destination: Receiving site of a send; empty for others.
+        seconds: Time of all of them.
+        times: How many there are.
+    """
+
+    kind: str
+    what: str
+    statement: str
+    site: str
+    destination: str
+    seconds: float
+    times: int
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "call":
+                return f"{self.what} {self.statement} at {self.site}"
+            case "load":
+                return f"loading the libraries of {self.what} at {self.site}"
+            case "send":
+                return f"sending from {self.site} to {self.destination}"
+            case "start":
+                return f"starting the job at {self.site}"
+            case _:
+                return "ending the job"
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """How a run is expected to go.
+
+    Attributes:
+        name: Name of the pipeline; empty if it has none.
+        homesite: Where the client attaches.
+        seconds: From the submission to the end.
+        first_result: Seconds until the client has the first result; None if there is none.
+        results: How many results there are.
+        result_bytes: Bytes of them.
+        operations: The operations, those that take most time first.
+        sites: The sites, those that compute longest first.
+        links: What crosses between sites, most bytes first.
+        path: The critical path by its parts, the largest first; they add up to `seconds`.
+        assumptions: What nothing is known about, and what was assumed for it.
+        measured: Share of the calls whose time was measured in earlier runs.
+        events: How many events were simulated.
+    """
+
+    name: str
+    homesite: str
+    seconds: float
+    first_result: float | None
+    results: int
+    result_bytes: float
+    operations: tuple[PredictedOperation, ...]
+    sites: tuple[PredictedSite, ...]
+    links: tuple[PredictedLink, ...]
+    path: tuple[PathPart, ...]
+    assumptions: tuple[str, ...]
+    measured: float
+    events: int
+
+    @property
+    def bytes_between_sites(self) -> float:
+        """Bytes that sites send to one another."""
+        return sum(link.size for link in self.links)
+
+    @property
+    def bottleneck(self) -> PathPart | None:
+        """The largest part of the critical path: what to make faster first. None if nothing takes time."""
+        return self.path[0] if self.path else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give it as JSON-able data, with the names of the attributes."""
+        bottleneck = self.bottleneck
+        return {
+            **asdict(self),
+            "bytes_between_sites": self.bytes_between_sites,
+            "bottleneck": None if bottleneck is None else str(bottleneck),
+        }
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """Give it as JSON text."""
+        return json.dumps(self.to_dict(), indent=indent)
+
+    def summary(self) -> str:
+        """Say in one line how it goes."""
+        first = "" if self.first_result is None else f", first result after {seconds_text(self.first_result)}"
+        moved = f"{bytes_text(self.bytes_between_sites)} between sites"
+        plural = "s" * (self.results != 1)
+        return f"{seconds_text(self.seconds)}{first}; {self.results:,} result{plural}, {moved}"
+
+    def bottleneck_line(self) -> str:
+        """Say in one line what takes most of the time; empty if nothing takes any."""
+        part = self.bottleneck
+        if part is None or not self.seconds:
+            return ""
+        times = "" if part.times == 1 else f", {part.times:,} times in a row"
+        return f"bottleneck: {part} is {part.seconds / self.seconds:.0%} of the critical path{times}"
+
+    def tables(self, most: int = 20) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+        """Give tables as text, each its titles and its rows.
+
+        Args:
+            most: Rows of each table; a last row says how many were left out.
+        """
+        whole = self.seconds or 1.0
+        operations = [
+            (item.operation, item.statement, item.site, f"{item.calls:,}", seconds_text(item.seconds))
+            for item in self.operations
+        ]
+        sites = [(item.site, f"{item.calls:,}", f"{item.busy:.0%}", f"{item.parallel:.1f}") for item in self.sites]
+        links = [
+            (f"{item.source} -> {item.destination}", bytes_text(item.size), f"{item.messages:,}", f"{item.busy:.0%}")
+            for item in self.links
+        ]
+        path = [
+            (str(item), seconds_text(item.seconds), f"{item.times:,}", f"{item.seconds / whole:.0%}")
+            for item in self.path
+        ]
+        return [
+            (("operation", "statement", "site", "calls", "each"), _shortened(operations, most)),
+            (("site", "calls", "busy", "in parallel"), _shortened(sites, most)),
+            (("link", "bytes", "messages", "busy"), _shortened(links, most)),
+            (("critical path", "time", "times", "share"), _shortened(path, most)),
+        ]
+
+    def to_text(self) -> str:
+        """Give it as plain text."""
+        lines = [self.summary(), self.bottleneck_line()]
+        for titles, rows in self.tables():
+            if rows:
+                lines += ["", *_columns([titles, *rows])]
+        lines += ["", f"{self.measured:.0%} of the calls take as long as was measured; the others as is declared"]
+        lines += [f"assumed: {assumption}" for assumption in self.assumptions]
+        return "\n".join(lines) + "\n"
+
+    def _repr_html_(self) -> str:
+        """Show tables in notebooks."""
+        parts = [f"<p>{escape(self.summary())}<br>{escape(self.bottleneck_line())}</p>"]
+        for titles, rows in self.tables():
+            head = "".join(f"<th style='text-align:left'>{escape(title)}</th>" for title in titles)
+            body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+            parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+        parts += [f"<p>assumed: {escape(assumption)}</p>" for assumption in self.assumptions]
+        return "".join(parts)
+
+
+def _shortened(rows: Sequence[tuple[str, ...]], most: int) -> list[tuple[str, ...]]:
+    if len(rows) <= most:
+        return list(rows)
+    return [*rows[: most - 1], (f"and {len(rows) - most + 1:,} more", *[""] * (len(rows[0]) - 1))]
+
+
+def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -1,0 +1,495 @@
+"""A predicted run: the rules of NetRunner and HomeJob on a virtual clock, with values that only have a size.
+
+It follows the same rules as the engine, and a test compares both; but it knows all sites at once, so that an item
+costs a few microseconds and a million items are a matter of seconds. Generators count as lists.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from dfmesh.engine.home_job import MAX_OPEN_FRAMES
+from dfmesh.netir import Branch, Call, Choose, Collect, Evaluate, LookUp, Loop, Port, Reduce, SendYield, Store
+from dfmesh.session.prediction.chains import Chain, Stage, extended
+from dfmesh.session.prediction.plan import OUTER, OWN, Plan, Reader, Scope, Step, Target
+from dfmesh.session.prediction.planning import CONTROL
+from dfmesh.session.prediction.resources import Wire
+
+
+class Frame:
+    """One frame of a scope, at all sites.
+
+    Attributes:
+        scope: The scope.
+        parent: Frame of the enclosing scope; None for the root.
+        run: Loop that opened it; None for the root.
+        index: Number in that loop.
+        number: Number of the parameter set.
+        missing: Tokens that each step still needs.
+        left: Things still to be done at each taking-part site.
+        open: Taking-part sites that are not known to be done.
+        skipped: Bits of the steps that will skip.
+        arrived: Tokens that came for deeper scopes, each whether it is a skip, or the frames that wait for them.
+        runs: Loops running in it, by the scope of their body.
+        gatherings: What is gathered here.
+    """
+
+    __slots__ = (
+        "arrived",
+        "gatherings",
+        "index",
+        "left",
+        "missing",
+        "number",
+        "open",
+        "parent",
+        "run",
+        "runs",
+        "scope",
+        "skipped",
+    )
+
+    def __init__(self, scope: Scope, parent: Frame | None, run: LoopRun | None, index: int, number: int) -> None:
+        self.scope = scope
+        self.parent = parent
+        self.run = run
+        self.index = index
+        self.number = number
+        self.missing = scope.missing.copy()
+        self.left = scope.left.copy()
+        self.open = len(self.left)
+        self.skipped = 0
+        self.arrived: dict[Reader, Any] = {}
+        self.runs: dict[Scope, LoopRun] = {}
+        self.gatherings: dict[Step, Gathering] = {}
+
+
+class LoopRun:
+    """A loop in one frame.
+
+    Attributes:
+        step: The loop.
+        frame: The frame that it is in.
+        count: How many iterations there will be.
+        opened: How many have been opened.
+        open: How many of them are open.
+        done: How many each taking-part site is done with.
+        told: Which taking-part sites know the count.
+        over: Whether all have been opened and told.
+        opening: As in the engine's `LoopRun`.
+    """
+
+    __slots__ = ("count", "done", "frame", "open", "opened", "opening", "over", "step", "told")
+
+    def __init__(self, step: Step, frame: Frame, count: int, participants: int) -> None:
+        self.step = step
+        self.frame = frame
+        self.count = count
+        self.opened = 0
+        self.open = 0
+        self.done = [0] * participants
+        self.told = [False] * participants
+        self.over = False
+        self.opening = False
+
+
+class Gathering:
+    """What a collect or reduce has got so far in one frame; the attributes mean what they mean in the engine."""
+
+    __slots__ = ("busy", "came", "count", "counted", "inputs", "next", "skipped", "tokens", "value")
+
+    def __init__(self) -> None:
+        self.inputs = False
+        self.skipped = False
+        self.came = 0
+        self.count: int | None = None
+        self.tokens: dict[int, tuple[bool, Frame]] = {}
+        self.next = 0
+        self.busy = False
+        self.value = False
+        self.counted: set[int] = set()
+
+
+class PredictedRun:
+    """One job.
+
+    Attributes:
+        now: Virtual time in seconds; after the end, when the client knew of it.
+        events: How many events there were.
+        results: Results that the client got.
+        result_bytes: Size of them.
+        first_result: When the first one came; None if there was none.
+        chain: What led to the end.
+    """
+
+    def __init__(self, plan: Plan, sets: int) -> None:
+        """Get ready.
+
+        Args:
+            plan: What runs.
+            sets: How many parameter sets there are.
+        """
+        self._plan = plan
+        self._sets = sets
+        self._next_set = 0
+        self._open_sets = 0
+        self._agenda: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._ready: deque[tuple[Step, Frame, Chain]] = deque()
+        self.now = 0.0
+        self.events = 0
+        self.results = 0
+        self.result_bytes = 0.0
+        self.first_result: float | None = None
+        self.chain: Chain = None
+        self._rules: dict[type, Callable[[Step, Frame, Chain], None]] = {
+            Call: self._call,
+            Evaluate: self._pass,
+            Choose: self._pass,
+            Store: self._pass,
+            SendYield: self._yield,
+            Loop: self._loop,
+            Branch: self._branch,
+            LookUp: self._look_up,
+            Collect: self._inputs_complete,
+            Reduce: self._inputs_complete,
+        }
+
+    def run(self) -> None:
+        """Let everything happen."""
+        far = max(self._plan.latencies, default=0.0)
+        self._at(2 * far, self._open_sets_now, extended(None, Stage("start", self._plan.root.head), 2 * far))
+        agenda, ready, fire = self._agenda, self._ready, self._fire
+        while agenda:
+            self.now, _, happen, arguments = heapq.heappop(agenda)
+            happen(*arguments)
+            while ready:
+                fire(*ready.popleft())
+        self.now += 2 * far
+        self.chain = extended(self.chain, Stage("end", self._plan.root.head), 2 * far)
+
+    def _at(self, time: float, happen: Callable[..., None], *arguments: Any) -> None:
+        self.events += 1
+        heapq.heappush(self._agenda, (time, self.events, happen, arguments))
+
+    def _control(self, wire: Wire | None, chain: Chain, happen: Callable[..., None], *arguments: Any) -> None:
+        """Let a site know something: at once here, else with a message."""
+        if wire is None:
+            happen(*arguments, chain)
+        else:
+            arrival, chain = wire.carry(self.now, CONTROL, chain)
+            self._at(arrival, happen, *arguments, chain)
+
+    # Parameter sets
+
+    def _open_sets_now(self, chain: Chain) -> None:
+        while self._next_set < self._sets and self._open_sets < MAX_OPEN_FRAMES:
+            frame = Frame(self._plan.root, None, None, self._next_set, self._next_set)
+            self._next_set += 1
+            self._open_sets += 1
+            for position, latency in enumerate(self._plan.latencies):
+                stage = Stage("start", self._plan.root.participants[position])
+                self._at(self.now + latency, self._opened, frame, position, extended(chain, stage, latency))
+        if not self._open_sets:
+            self.chain = chain
+
+    def _opened(self, frame: Frame, position: int, chain: Chain) -> None:
+        self._deliver(self._plan.opened[position], frame, False, chain)
+        if not frame.scope.left[position]:
+            self._control(frame.scope.told[position], chain, self._set_reported, frame)
+
+    def _set_reported(self, frame: Frame, chain: Chain) -> None:
+        frame.open -= 1
+        if not frame.open:
+            self._open_sets -= 1
+            self._open_sets_now(chain)
+
+    # Tokens
+
+    def _deliver(self, targets: list[Target], frame: Frame, skipped: bool, chain: Chain) -> None:
+        for kind, target, marks in targets:
+            if kind == OWN:
+                if skipped and marks:
+                    frame.skipped |= target.bit
+                self._count(target, frame, chain)
+            elif kind == OUTER:
+                self._deliver_outer(target, frame, skipped and marks, chain)
+            else:
+                self._gather(target, frame, skipped, chain)
+
+    def _count(self, step: Step, frame: Frame, chain: Chain) -> None:
+        missing = frame.missing
+        missing[step.position] -= 1
+        if not missing[step.position]:
+            self._ready.append((step, frame, chain))
+
+    def _deliver_outer(self, reader: Reader, frame: Frame, skipped: bool, chain: Chain) -> None:
+        waiting = frame.arrived.get(reader, ())
+        frame.arrived[reader] = skipped
+        for inner in waiting:
+            self._read(reader, inner, skipped, chain)
+        self._done(frame, reader.scope.position[reader.step.site.name], chain)
+
+    def _read(self, reader: Reader, frame: Frame, skipped: bool, chain: Chain) -> None:
+        if skipped:
+            frame.skipped |= reader.step.bit
+        self._count(reader.step, frame, chain)
+
+    def _look_around(self, frame: Frame, chain: Chain) -> None:
+        """Give a new frame the tokens of enclosing ones that are there; let it wait for the others."""
+        for reader in frame.scope.readers:
+            outer = frame
+            while outer.scope is not reader.scope and outer.parent is not None:
+                outer = outer.parent
+            there = outer.arrived.setdefault(reader, [])
+            if isinstance(there, bool):
+                self._read(reader, frame, there, chain)
+            else:
+                there.append(frame)
+
+    def _send(self, step: Step, port: Port, frame: Frame, skipped: bool, chain: Chain) -> None:
+        for send in step.sends.get(port, ()):
+            if send.wire is None:
+                self._deliver(send.targets, frame, skipped, chain)
+            else:
+                arrival, behind = send.wire.carry(self.now, send.size, chain)
+                self._at(arrival, self._deliver, send.targets, frame, skipped, behind)
+
+    # Firing
+
+    def _fire(self, step: Step, frame: Frame, chain: Chain) -> None:
+        if frame.skipped & step.bit:
+            self._skip(step, frame, chain)
+        else:
+            self._rules[step.action](step, frame, chain)
+
+    def _skip(self, step: Step, frame: Frame, chain: Chain) -> None:
+        action = step.action
+        if action is Collect or action is Reduce:
+            gathering = self._gathering(step, frame)
+            gathering.inputs = gathering.skipped = True
+            self._settle(step, frame, gathering, chain)
+            return
+        if action is Loop:
+            self._tell_end(self._loop_run(step, frame, 0), chain)
+        elif action is Branch or action is LookUp:
+            for port in (Port.THEN, Port.ELSE, Port.MISS):
+                self._send(step, port, frame, True, chain)
+        self._finish(step, frame, True, chain)
+
+    def _finish(self, step: Step, frame: Frame, skipped: bool, chain: Chain) -> None:
+        self._send(step, Port.VALUE, frame, skipped, chain)
+        self._send(step, Port.DONE, frame, skipped, chain)
+        self._done(frame, frame.scope.position[step.site.name], chain)
+
+    def _pass(self, step: Step, frame: Frame, chain: Chain) -> None:
+        self._finish(step, frame, False, chain)
+
+    def _branch(self, step: Step, frame: Frame, chain: Chain) -> None:
+        truth = bool(step.times(frame.number))
+        self._send(step, Port.THEN, frame, not truth, chain)
+        self._send(step, Port.ELSE, frame, truth, chain)
+        self._finish(step, frame, False, chain)
+
+    def _look_up(self, step: Step, frame: Frame, chain: Chain) -> None:
+        found = bool(step.times(frame.number))
+        self._send(step, Port.MISS, frame, found, chain)
+        self._finish(step, frame, not found, chain)
+
+    def _yield(self, step: Step, frame: Frame, chain: Chain) -> None:
+        if step.result is None:
+            self._result(step.size)
+        else:
+            arrival, _ = step.result.carry(self.now, step.size, chain)
+            self._at(arrival, self._result, step.size)
+        self._finish(step, frame, False, chain)
+
+    def _result(self, size: float) -> None:
+        self.results += 1
+        self.result_bytes += size
+        if self.first_result is None:
+            self.first_result = self.now
+
+    # Calls
+
+    def _call(self, step: Step, frame: Frame, chain: Chain) -> None:
+        if step.workers.free:
+            self._begin(step, frame, chain)
+        else:
+            step.workers.waiting.append((step, frame))
+
+    def _begin(self, step: Step, frame: Frame, chain: Chain) -> None:
+        step.workers.free -= 1
+        seconds, loader = step.seconds, step.loader
+        if loader is not None:
+            if loader.ready is None:
+                loader.ready = self.now + loader.seconds
+            loading = max(0.0, loader.ready - self.now)
+            chain = extended(chain, loader.stage, loading)
+            seconds += loading
+        step.calls += 1
+        step.workers.site.begin(self.now, seconds)
+        self._at(self.now + seconds, self._call_ended, step, frame, extended(chain, step.stage, step.seconds))
+
+    def _call_ended(self, step: Step, frame: Frame, chain: Chain) -> None:
+        workers = step.workers
+        workers.free += 1
+        if workers.waiting:  # What made it begin only now is that this call has ended.
+            next_step, next_frame = workers.waiting.popleft()
+            self._begin(next_step, next_frame, chain)
+        workers.site.end(self.now)
+        if step.action is Reduce:
+            gathering = self._gathering(step, frame)
+            gathering.busy = False
+            self._step(step, gathering, chain)
+            self._fold(step, frame, gathering, chain)
+        else:
+            self._finish(step, frame, False, chain)
+
+    # Counting
+
+    def _done(self, frame: Frame, position: int, chain: Chain) -> None:
+        frame.left[position] -= 1
+        if frame.left[position]:
+            return
+        run = frame.run
+        told = frame.scope.told[position]
+        if run is None:
+            self._control(told, chain, self._set_reported, frame)
+            return
+        run.done[position] += 1
+        self._control(told, chain, self._iteration_done, frame)
+        self._close_when_done(run, position, chain)
+
+    def _close_when_done(self, run: LoopRun, position: int, chain: Chain) -> None:
+        if run.told[position] and run.done[position] == run.count:
+            run.told[position] = False
+            scope, frame = run.step.body, run.frame
+            if scope is not None:
+                self._done(frame, frame.scope.position[scope.participants[position]], chain)
+
+    # Loops
+
+    def _loop_run(self, step: Step, frame: Frame, count: int) -> LoopRun:
+        if step.body is None:
+            raise TypeError(f"{step.name} is no loop")
+        run = frame.runs[step.body] = LoopRun(step, frame, count, len(step.body.participants))
+        return run
+
+    def _loop(self, step: Step, frame: Frame, chain: Chain) -> None:
+        self._advance(self._loop_run(step, frame, step.times(frame.number)), chain)
+
+    def _advance(self, run: LoopRun, chain: Chain) -> None:
+        if run.opening or run.over:
+            return
+        run.opening = True
+        while run.open < run.step.window:
+            if run.opened == run.count:
+                run.over = True
+                break
+            self._open(run, chain)
+        run.opening = False
+        if run.over:
+            self._tell_end(run, chain)
+            self._finish(run.step, run.frame, False, chain)
+
+    def _open(self, run: LoopRun, chain: Chain) -> None:
+        step, outer = run.step, run.frame
+        if step.body is None:
+            raise TypeError(f"{step.name} is no loop")
+        frame = Frame(step.body, outer, run, run.opened, outer.number)
+        run.opened += 1
+        run.open += bool(frame.open)
+        if frame.scope.readers:
+            self._look_around(frame, chain)
+        self._send(step, Port.ELEMENT, frame, False, chain)
+        self._send(step, Port.INDEX, frame, False, chain)
+        self._send(step, Port.ITERATION, frame, False, chain)
+
+    def _iteration_done(self, frame: Frame, chain: Chain) -> None:
+        frame.open -= 1
+        if not frame.open and frame.run is not None:
+            frame.run.open -= 1
+            self._advance(frame.run, chain)
+
+    def _tell_end(self, run: LoopRun, chain: Chain) -> None:
+        for position, wire in enumerate(run.step.body.tells if run.step.body else ()):
+            self._control(wire, chain, self._scope_ended, run, position)
+
+    def _scope_ended(self, run: LoopRun, position: int, chain: Chain) -> None:
+        run.told[position] = True
+        for gatherer in run.step.body.gatherers[position] if run.step.body else ():
+            gathering = self._gathering(gatherer, run.frame)
+            gathering.count = run.count
+            self._settle(gatherer, run.frame, gathering, chain)
+        self._close_when_done(run, position, chain)
+
+    # Gathering
+
+    def _gathering(self, step: Step, frame: Frame) -> Gathering:
+        gathering = frame.gatherings.get(step)
+        if gathering is None:
+            gathering = frame.gatherings[step] = Gathering()
+        return gathering
+
+    def _gather(self, step: Step, frame: Frame, skipped: bool, chain: Chain) -> None:
+        if frame.parent is None:
+            raise TypeError(f"{step.name} gathers from no loop")
+        gathering = self._gathering(step, frame.parent)
+        gathering.came += 1
+        if step.action is Reduce:
+            gathering.tokens[frame.index] = (skipped, frame)
+            if gathering.inputs:
+                self._fold(step, frame.parent, gathering, chain)
+                return
+            gathering.counted.add(frame.index)
+        self._gathered(step, frame, chain)
+        if step.action is Collect:
+            self._conclude(step, frame.parent, gathering, chain)
+
+    def _gathered(self, step: Step, frame: Frame, chain: Chain) -> None:
+        self._done(frame, frame.scope.position[step.site.name], chain)
+
+    def _inputs_complete(self, step: Step, frame: Frame, chain: Chain) -> None:
+        gathering = self._gathering(step, frame)
+        gathering.inputs = True
+        gathering.value = step.starts
+        self._settle(step, frame, gathering, chain)
+
+    def _settle(self, step: Step, frame: Frame, gathering: Gathering, chain: Chain) -> None:
+        if step.action is Reduce:
+            self._fold(step, frame, gathering, chain)
+        else:
+            self._conclude(step, frame, gathering, chain)
+
+    def _conclude(self, step: Step, frame: Frame, gathering: Gathering, chain: Chain) -> None:
+        if gathering.inputs and gathering.came == gathering.count and step in frame.gatherings:
+            del frame.gatherings[step]
+            self._finish(step, frame, gathering.skipped, chain)
+
+    def _fold(self, step: Step, frame: Frame, gathering: Gathering, chain: Chain) -> None:
+        if not gathering.inputs or gathering.busy:
+            return
+        while gathering.next in gathering.tokens:
+            if not gathering.tokens[gathering.next][0] and not gathering.skipped:
+                if gathering.value:
+                    gathering.busy = True
+                    self._call(step, frame, chain)
+                    return
+                gathering.value = True
+            self._step(step, gathering, chain)
+        if gathering.next == gathering.count and step in frame.gatherings:
+            del frame.gatherings[step]
+            self._finish(step, frame, gathering.skipped, chain)
+
+    def _step(self, step: Step, gathering: Gathering, chain: Chain) -> None:
+        """Be done with a token; its iteration may count as done already."""
+        index = gathering.next
+        gathering.next += 1
+        _, frame = gathering.tokens.pop(index)
+        if index in gathering.counted:
+            gathering.counted.discard(index)
+        else:
+            self._gathered(step, frame, chain)
