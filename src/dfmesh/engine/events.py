@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from dfmesh.engine.messages import Failure
 from dfmesh.engine.tokens import Token
@@ -12,16 +13,14 @@ from dfmesh.netir import Frame
 # Events
 
 
-@dataclass(slots=True)
-class FrameOpened:
+class FrameOpened(msgspec.Struct):
     """A parameter set begins here."""
 
     frame: Frame
     parameters: dict[str, Token]
 
 
-@dataclass(slots=True)
-class TokenArrived:
+class TokenArrived(msgspec.Struct):
     """Another site sent a token."""
 
     route: int
@@ -29,8 +28,7 @@ class TokenArrived:
     token: Token
 
 
-@dataclass(slots=True)
-class ScopeEnded:
+class ScopeEnded(msgspec.Struct):
     """A loop elsewhere has opened all its iterations below `frame`."""
 
     scope: int
@@ -39,8 +37,7 @@ class ScopeEnded:
     failure: Failure | None
 
 
-@dataclass(slots=True)
-class IterationsDone:
+class IterationsDone(msgspec.Struct):
     """Another site is done with iterations of a loop of this one."""
 
     scope: int
@@ -48,16 +45,14 @@ class IterationsDone:
     site: str
 
 
-@dataclass(slots=True)
-class CallReturned:
+class CallReturned(msgspec.Struct):
     """A call ended with a value."""
 
     call: int
     value: Any
 
 
-@dataclass(slots=True)
-class CallRaised:
+class CallRaised(msgspec.Struct):
     """A call, or the stream it returned, ended with an error.
 
     Attributes:
@@ -71,45 +66,39 @@ class CallRaised:
     passed_on: bool = False
 
 
-@dataclass(slots=True)
-class StreamOpened:
+class StreamOpened(msgspec.Struct):
     """A call returned a generator. Its items come one by one, each after a `PullStream`."""
 
     call: int
 
 
-@dataclass(slots=True)
-class StreamItem:
+class StreamItem(msgspec.Struct):
     """The generator produced an item."""
 
     call: int
     value: Any
 
 
-@dataclass(slots=True)
-class StreamEnded:
+class StreamEnded(msgspec.Struct):
     """The generator has no more items."""
 
     call: int
 
 
-@dataclass(slots=True)
-class KeyFound:
+class KeyFound(msgspec.Struct):
     """A look-up in the cache found a value."""
 
     call: int
     value: Any
 
 
-@dataclass(slots=True)
-class KeyMissed:
+class KeyMissed(msgspec.Struct):
     """A look-up in the cache found nothing; this job is to compute the value."""
 
     call: int
 
 
-@dataclass(slots=True)
-class StreamItemArrived:
+class StreamItemArrived(msgspec.Struct):
     """Another site sent an item of a stream."""
 
     route: int
@@ -117,8 +106,7 @@ class StreamItemArrived:
     value: Any
 
 
-@dataclass(slots=True)
-class StreamEndArrived:
+class StreamEndArrived(msgspec.Struct):
     """Another site sent the last item of a stream before."""
 
     route: int
@@ -126,8 +114,7 @@ class StreamEndArrived:
     failure: Failure | None
 
 
-@dataclass(slots=True)
-class StreamCreditArrived:
+class StreamCreditArrived(msgspec.Struct):
     """Another site has taken items of a stream of this one."""
 
     route: int
@@ -135,15 +122,13 @@ class StreamCreditArrived:
     count: int
 
 
-@dataclass(slots=True)
-class SiteGone:
+class SiteGone(msgspec.Struct):
     """A site has died, as the failure says: nothing more comes from there."""
 
     failure: Failure
 
 
-@dataclass(slots=True)
-class FedItemsTaken:
+class FedItemsTaken(msgspec.Struct):
     """A call has taken items of a stream that it was fed with."""
 
     call: int
@@ -173,8 +158,7 @@ Event = (
 # Instructions
 
 
-@dataclass(slots=True)
-class StartCall:
+class StartCall(msgspec.Struct):
     """Call the adapter of a transition.
 
     Attributes:
@@ -192,15 +176,13 @@ class StartCall:
     fed: tuple[int, ...] = ()
 
 
-@dataclass(slots=True)
-class PullStream:
+class PullStream(msgspec.Struct):
     """Let the generator of a call produce its next item."""
 
     call: int
 
 
-@dataclass(slots=True)
-class SendToken:
+class SendToken(msgspec.Struct):
     """Send a token to another site. `transition` made it."""
 
     site: str
@@ -210,8 +192,7 @@ class SendToken:
     transition: int
 
 
-@dataclass(slots=True)
-class SendStreamItem:
+class SendStreamItem(msgspec.Struct):
     """Send an item of a stream to another site."""
 
     site: str
@@ -221,8 +202,7 @@ class SendStreamItem:
     transition: int
 
 
-@dataclass(slots=True)
-class SendStreamEnd:
+class SendStreamEnd(msgspec.Struct):
     """Tell another site that a stream has no more items."""
 
     site: str
@@ -231,8 +211,7 @@ class SendStreamEnd:
     failure: Failure | None
 
 
-@dataclass(slots=True)
-class SendStreamCredit:
+class SendStreamCredit(msgspec.Struct):
     """Tell the site that sends a stream that items of it were taken here."""
 
     site: str
@@ -241,8 +220,7 @@ class SendStreamCredit:
     count: int
 
 
-@dataclass(slots=True)
-class FeedItem:
+class FeedItem(msgspec.Struct):
     """Give an item of a stream to a call that goes on. `input` says to which of its streams it belongs."""
 
     call: int
@@ -250,8 +228,7 @@ class FeedItem:
     value: Any
 
 
-@dataclass(slots=True)
-class FeedEnd:
+class FeedEnd(msgspec.Struct):
     """Tell a call that a stream has no more items for it."""
 
     call: int
@@ -259,8 +236,7 @@ class FeedEnd:
     failure: Failure | None
 
 
-@dataclass(slots=True)
-class SendScopeEnded:
+class SendScopeEnded(msgspec.Struct):
     """Tell another site that a loop of this one has opened all its iterations."""
 
     site: str
@@ -270,8 +246,7 @@ class SendScopeEnded:
     failure: Failure | None
 
 
-@dataclass(slots=True)
-class SendIterationDone:
+class SendIterationDone(msgspec.Struct):
     """Tell the site of a loop that this one is done with an iteration."""
 
     site: str
@@ -279,8 +254,7 @@ class SendIterationDone:
     frame: Frame
 
 
-@dataclass(slots=True)
-class SendYield:
+class SendYield(msgspec.Struct):
     """Send a result to the homesite. `transition` is the yield."""
 
     transition: int
@@ -289,8 +263,7 @@ class SendYield:
     value: Any
 
 
-@dataclass(slots=True)
-class LookUpKey:
+class LookUpKey(msgspec.Struct):
     """Look a key up in the site's cache. The number of the call names it from then on."""
 
     call: int
@@ -299,30 +272,26 @@ class LookUpKey:
     wait: bool
 
 
-@dataclass(slots=True)
-class StoreValue:
+class StoreValue(msgspec.Struct):
     """Keep the value of a key that was missed."""
 
     call: int
     value: Any
 
 
-@dataclass(slots=True)
-class ReleaseKey:
+class ReleaseKey(msgspec.Struct):
     """No value will come for a key that was missed."""
 
     call: int
 
 
-@dataclass(slots=True)
-class ReportFailure:
+class ReportFailure(msgspec.Struct):
     """Tell the homesite of an error that began here."""
 
     failure: Failure
 
 
-@dataclass(slots=True)
-class ReportFrame:
+class ReportFrame(msgspec.Struct):
     """Tell the homesite that a parameter set is done here, after the yields sent so far in it."""
 
     frame: Frame

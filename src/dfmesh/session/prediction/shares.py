@@ -57,13 +57,12 @@ def resolve(
 
 
 def _faults(said: Mapping[str, float], there: list[str], kind: str, most: float) -> Iterable[Fault]:
+    allowed = "give a number from 0" if most == float("inf") else f"give a number from 0 to {most:g}"
     for name, figure in said.items():
         if name not in there:
-            yield Fault(f"the pipeline has no {kind} {name!r}", hint=did_you_mean(name, there) if there else None)
+            yield Fault(f"the pipeline has no {kind} {name!r}", hint=did_you_mean(name, there) if there else "")
         elif not 0 <= figure <= most:
-            yield Fault(
-                f"{figure} cannot be said of the {kind} {name!r}", hint="give a number from 0" + " to 1" * (most == 1.0)
-            )
+            yield Fault(f"the {kind} {name!r} cannot have {figure:g}", hint=allowed)
 
 
 def _known(compiled: CompiledPipeline, node: Node, parameter_sets: Sequence[Mapping[str, Any]]) -> list[float]:
