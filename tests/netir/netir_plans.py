@@ -148,7 +148,7 @@ def _bend_dict(value: dict[Any, Any], draw: random.Random) -> list[Any]:
 
 
 _BENDS: dict[type, Callable[[Any, random.Random], list[Any]]] = {
-    int: lambda value, draw: [value + 1, value - 1, 0, -1, draw.randint(0, 40), 2**62],
+    int: lambda value, draw: [value + 1, value - 1, 0, -1, draw.randint(0, 40), 1000],
     str: lambda _value, _draw: ["", "a", "b", "c", "app", "nobody", "value", "done", "guard", "trigger"],
     bool: lambda value, _draw: [not value],
     list: _bend_list,

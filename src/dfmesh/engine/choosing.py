@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dfmesh.engine.tokens import ABNORMAL, SKIPPED, Token
+from dfmesh.engine.tokens import ABNORMAL, SKIPPED, Failed, Token
 from dfmesh.errors import DfmeshError
 from dfmesh.netir import Evaluator, Frame, Role
 
@@ -58,6 +58,9 @@ def choose(runner: NetRunner, transition: WiredTransition, frame: Frame, values:
     imposed = guarding(transition, values)
     if imposed is not None:
         return imposed
+    failed = next((values[index] for index in transition.condition_inputs if isinstance(values[index], Failed)), None)
+    if failed is not None:  # Also where `and` or `or` would not have looked at it: as for If.
+        return failed
     try:
         truth = bool(read(transition.evaluate, values))
         return read(transition.then if truth else transition.otherwise, values)

@@ -34,6 +34,7 @@ class SiteServices:
         cache: The site's cache.
         make_calls: Makes what carries out the calls of a job.
         soon: Defers a function to the end of the current turn of the event loop.
+        broken: Ends a job that cannot go on, through a fault of the engine; None to raise what happened.
     """
 
     carrier: Carrier
@@ -41,6 +42,7 @@ class SiteServices:
     cache: Cache
     make_calls: Callable[[JobController], Calls]
     soon: Soon
+    broken: Callable[[str, Exception], None] | None = None
 
 
 _BETWEEN_SITES = (
@@ -84,6 +86,7 @@ class JobController:
         self._cache = services.cache
         self._calls = services.make_calls(self)
         self._soon = services.soon
+        self._broken = services.broken
         self._plans = [_plan(transition.ir.action) for transition in self._transitions]
         self._statistics = [Statistics() for _ in self._transitions]
         self._slots: dict[int, int] = {}
@@ -193,8 +196,14 @@ class JobController:
     def handle(self, event: Event) -> None:
         """Feed an event to the runner and carry out the instructions."""
         carry_out = self._instruction_handlers
-        for instruction in self._runner.handle(event):
-            carry_out[type(instruction)](instruction)
+        try:
+            for instruction in self._runner.handle(event):
+                carry_out[type(instruction)](instruction)
+        except Exception as error:  # Also from a call's end, where nobody else would end the job.
+            if self._broken is None:
+                raise
+            self._broken(self.job, error)
+            return
         self._packed = None
         if self._watched:
             self._tell_idle()

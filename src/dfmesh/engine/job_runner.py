@@ -83,7 +83,12 @@ class JobRunner:
         self._loop = asyncio.get_running_loop()
         self._threads = WorkerThreads(self._loop)
         self._services = SiteServices(
-            carrier, call_log or NoCallLog(), SiteCache(adapters, self._threads), self._make_calls, self._loop.call_soon
+            carrier,
+            call_log or NoCallLog(),
+            SiteCache(adapters, self._threads),
+            self._make_calls,
+            self._loop.call_soon,
+            self._broken,
         )
         self._discovery = SiteDiscovery(site, homesite, adapters, carrier)
         self._jobs: dict[str, JobController] = {}

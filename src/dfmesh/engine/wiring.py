@@ -83,6 +83,7 @@ class WiredTransition:
         streamable: For loops and yields: input whose stream they take item by item; None if there is none.
         reduces: It is a reduce.
         judges_itself: Failed and skipped inputs are for its own rule to judge, as those of Choose.
+        condition_inputs: For Choose: inputs that its condition reads.
         fire: The runner's rule for it, once it has fired.
         stream_inputs: For calls: inputs that are an argument as they are, with its name; they may be streams.
         fired: For loops, conditions and look-ups: how often they ran.
@@ -94,6 +95,7 @@ class WiredTransition:
         "arguments",
         "awaited",
         "body",
+        "condition_inputs",
         "counted",
         "evaluate",
         "fire",
@@ -166,6 +168,7 @@ class WiredTransition:
                 self.evaluate = compile_expression(condition)
             case Choose(condition=condition, then=then, otherwise=otherwise):
                 self.evaluate = compile_expression(condition)
+                self.condition_inputs = tuple(inputs_of(condition))
                 self.then = compile_expression(then)
                 self.otherwise = compile_expression(otherwise)
             case Reduce(arguments=arguments, initial=initial):
