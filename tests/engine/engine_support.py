@@ -133,7 +133,9 @@ class Probe(Simulation):
 
     def _check_credit(self, event: events.Event, instructions: list[events.Instruction]) -> None:
         if isinstance(event, events.StreamCreditArrived):
-            self._uncredited[event.route, event.frame] = self._uncredited.get((event.route, event.frame), 0) - event.count
+            self._uncredited[event.route, event.frame] = (
+                self._uncredited.get((event.route, event.frame), 0) - event.count
+            )
         for item in instructions:
             if isinstance(item, events.SendStreamItem):
                 key = (item.route, item.frame)
@@ -200,7 +202,9 @@ class Probe(Simulation):
         for peer, message in self.home_messages:
             if isinstance(message, FrameReport) and peer in self.plan.nets:
                 reported[message.frame] = reported.get(message.frame, 0) + message.yields
-        faults, come, finished = [], {}, set()
+        faults: list[str] = []
+        come: dict[Any, int] = {}
+        finished: set[Any] = set()
         for message in self.to_client:
             if isinstance(message, YieldPackage):
                 if message.frame[:1] in finished:

@@ -18,7 +18,6 @@ from dfmesh.netir import (
     Action,
     Arrival,
     Branch,
-    Choose as ChooseAction,
     Compare,
     Evaluate,
     Input,
@@ -32,6 +31,9 @@ from dfmesh.netir import (
     SendYield,
     Transition,
     constant,
+)
+from dfmesh.netir import (
+    Choose as ChooseAction,
 )
 
 FAILURE = Failure("b", "x.Y", "%9", (0,), "", "ValueError", "no")
@@ -50,7 +52,7 @@ def runner_of(action: Action, roles: list[Role], ports: list[Port]) -> NetRunner
 
 def outcome(runner: NetRunner, tokens: list[Any]) -> dict[Port, Any]:
     """Feed the tokens, last input first, and give what comes out of each port."""
-    instructions = []
+    instructions: list[Any] = []
     for index in reversed(range(len(tokens))):
         assert not instructions
         instructions = runner.handle(events.TokenArrived(index, (0,), tokens[index]))
@@ -149,9 +151,8 @@ def test_blocks_in_blocks(ops: Any, x: int, y: int) -> None:
 
 def test_after_waits_for_all_of_a_block_and_passes_over_skips(ops: Any) -> None:
     with Pipeline() as p:
-        with If(PlaceParam("go") == 1) as block:
-            with ForEach([1, 2, 3], window=1) as item:
-                inside = ops.Echo(x=item, site="b")
+        with If(PlaceParam("go") == 1) as block, ForEach([1, 2, 3], window=1) as item:
+            inside = ops.Echo(x=item, site="b")
         Yield(ops.Echo(x="later", site="c", after=block), place="later")
     assert inside is not None
     for go, seed in itertools.product([0, 1], range(6)):

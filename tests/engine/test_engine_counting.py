@@ -83,7 +83,7 @@ def test_a_frame_ends_after_its_results_whatever_the_order(home: HomeJob, seed: 
     counted = {}
     for frame in range(frames):
         counts = {site: shuffle.randint(0, 3) for site in SITES}
-        counted[frame,] = sum(counts.values())
+        counted[frame] = sum(counts.values())
         for site, count in counts.items():
             pending.append((site, FrameReport(JOB, (frame,), count)))
             pending += [(site, result((frame, number), site)) for number in range(count)]
@@ -94,11 +94,14 @@ def test_a_frame_ends_after_its_results_whatever_the_order(home: HomeJob, seed: 
         told += [answer for receiver, answer in sends if receiver == CLIENT]
         is_last = index == len(pending) - 1
         assert (home.status == "ending") == is_last
-    for frame, count in counted.items():
-        at = told.index(FrameFinished(JOB, frame))
-        come = [message for message in told[:at] if isinstance(message, YieldPackage) and message.frame[:1] == frame]
+    for number, count in counted.items():
+        ended_frame = (number,)
+        at = told.index(FrameFinished(JOB, ended_frame))
+        come = [
+            message for message in told[:at] if isinstance(message, YieldPackage) and message.frame[:1] == ended_frame
+        ]
         assert len(come) == count
-        assert not any(isinstance(message, YieldPackage) and message.frame[:1] == frame for message in told[at:])
+        assert not any(isinstance(message, YieldPackage) and message.frame[:1] == ended_frame for message in told[at:])
     assert sum(isinstance(message, FrameFinished) for message in told) == frames
     assert ended(home).status == "finished"
 

@@ -62,25 +62,24 @@ def test_a_broken_stream_raises_after_its_items(how: str) -> None:
         stream = LiveInput(lambda _count: None)
         feeder = asyncio.create_task(fed(stream, 3, early=0, failure=FAILURE))
         found: list[int] = []
-
-        def read() -> None:
-            for item in iterator:
-                found.append(item)  # noqa: PERF402 - what came before the error counts
-
+        if how == "thread":
+            reading: Any = asyncio.to_thread(found.extend, stream.iterate())
+        elif how == "async":
+            reading = extended(found, stream)
+        else:
+            reading = stream.gather()
         with pytest.raises(StreamBrokenError, match="it broke") as caught:
-            if how == "thread":
-                iterator = stream.iterate()
-                await asyncio.to_thread(read)
-            elif how == "async":
-                async for item in stream.iterate_async():
-                    found.append(item)
-            else:
-                await stream.gather()
+            await reading
         assert caught.value.failure is FAILURE
         assert found == ([] if how == "list" else [0, 1, 2])
         await feeder
 
     run(test())
+
+
+async def extended(found: list[int], stream: LiveInput) -> None:
+    async for item in stream.iterate_async():
+        found.append(item)  # noqa: PERF401 - what came before the error counts
 
 
 def test_a_reader_that_is_slow_is_not_told_ahead() -> None:

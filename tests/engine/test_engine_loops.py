@@ -83,7 +83,9 @@ def test_reduce_does_not_wait_for_the_last_iteration(ops: Any) -> None:
             value = ops.Echo(x=item, site="b")
         Yield(item.reduce(ops.Fold, value, site="c"))
     probe, _ = run(p, 3)
-    kinds = ["fold" if site == "c" else "echo" for site, event, _ in probe.log if isinstance(event, events.CallReturned)]
+    kinds = [
+        "fold" if site == "c" else "echo" for site, event, _ in probe.log if isinstance(event, events.CallReturned)
+    ]
     assert kinds.index("fold") < len(kinds) - kinds[::-1].index("echo") - 1
 
 

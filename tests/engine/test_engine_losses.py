@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -114,6 +115,12 @@ def strange_messages() -> list[tuple[str, Any]]:
     return strange
 
 
+def _disturb(probe: Probe, peer: str, message: Any, when: float) -> None:
+    for site in probe.plan.nets:
+        if site != peer:
+            probe.at(when, partial(probe._deliver, peer, site, message))
+
+
 def test_strange_messages_are_ignored(ops: Any) -> None:
     with Pipeline() as p:
         with ForEach(ops.Count(n=30, site="a"), window=2) as item:
@@ -121,12 +128,7 @@ def test_strange_messages_are_ignored(ops: Any) -> None:
         Yield(item.collect(value))
     plan = compiled(p)
     for seed, (peer, message) in enumerate(strange_messages()):
-
-        def bend(probe: Probe, seed: int = seed, peer: str = peer, message: Any = message) -> None:
-            for site in plan.nets:
-                if site != peer:
-                    probe.at(1.0 + seed % 12, lambda site=site: probe._deliver(peer, site, message))
-
+        bend = partial(_disturb, peer=peer, message=message, when=1.0 + seed % 12)
         probe, end = run(plan, seed, [{"n": 1}], bend=bend)
         assert isinstance(end, JobFinished), message
         assert end.status == "finished", (peer, message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,10 @@ from dfmesh.engine.site_cache import SiteCache
 from dfmesh.engine.worker_threads import WorkerThreads
 
 LIMIT = 20.0
+
+
+def _set(future: asyncio.Future[None], *_: object) -> None:
+    future.set_result(None)
 
 
 class Clock:
@@ -35,7 +40,9 @@ class Site:
     def __init__(self, storage: Any, clock: Clock) -> None:
         self.threads = WorkerThreads(asyncio.get_running_loop())
         self.failing = False
-        adapters: Any = SimpleNamespace(site_name="a", site=SimpleNamespace(cache_storage=lambda _name: self._at(storage)))
+        adapters: Any = SimpleNamespace(
+            site_name="a", site=SimpleNamespace(cache_storage=lambda _name: self._at(storage))
+        )
         self.cache = SiteCache(adapters, self.threads, clock)
 
     def _at(self, storage: Any) -> Any:
@@ -58,7 +65,7 @@ class Site:
         """Wait until what was given to the threads so far has been done."""
         for _ in range(3):
             future = asyncio.get_running_loop().create_future()
-            self.threads.submit(lambda: None, lambda *_: future.set_result(None))
+            self.threads.submit(lambda: None, partial(_set, future))
             await future
 
 

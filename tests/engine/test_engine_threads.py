@@ -6,6 +6,7 @@ import asyncio
 import random
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -84,7 +85,7 @@ def test_work_behind_a_call_that_blocks_goes_on() -> None:
     async def test(threads: WorkerThreads) -> None:
         blocked = [result_of(threads, lambda: release.wait(LIMIT)) for _ in range(5)]
         for number in range(200):
-            assert await result_of(threads, lambda number=number: number) == (number, None)
+            assert await result_of(threads, partial(int, number)) == (number, None)
         assert not any(future.done() for future in blocked)
         release.set()
         assert await asyncio.gather(*blocked) == [(True, None)] * 5
@@ -159,10 +160,14 @@ def test_close_lets_sleeping_threads_end_and_drops_what_waits() -> None:
     release = threading.Event()
     started = threading.Event()
 
+    def block() -> None:
+        started.set()
+        release.wait(LIMIT)
+
     async def test(threads: WorkerThreads) -> list[threading.Thread]:
         await asyncio.gather(*(result_of(threads, lambda: None) for _ in range(50)))
         names = [thread for thread in threading.enumerate() if thread.name.startswith("dfmesh-worker")]
-        threads.submit(lambda: (started.set(), release.wait(LIMIT)), lambda *_: None)
+        threads.submit(block, lambda *_: None)
         await asyncio.to_thread(started.wait, LIMIT)
         threads.close()
         threads.submit(lambda: ran.append(1), lambda *_: None)

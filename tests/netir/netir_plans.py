@@ -93,9 +93,7 @@ def change_route(nets: Nets, node: str, index: int, **changes: Any) -> Nets:
 
 
 def change_scope(nets: Nets, site: str, scope: int, **changes: Any) -> Nets:
-    scopes = tuple(
-        msgspec.structs.replace(item, **changes) if item.id == scope else item for item in nets[site].scopes
-    )
+    scopes = tuple(msgspec.structs.replace(item, **changes) if item.id == scope else item for item in nets[site].scopes)
     return put(nets, site, scopes=scopes)
 
 

@@ -38,6 +38,7 @@ from dfmesh.netir import (
     Compare,
     Evaluate,
     Input,
+    Item,
     Logic,
     LookUp,
     Loop,
@@ -74,7 +75,7 @@ def test_the_pipeline_with_every_construct_is_sound(nets: Nets) -> None:
 Plant = tuple[Callable[[Nets], Nets], str]
 
 
-def arrivals(nets: Nets, site: str, change: Callable[[dict[int, Arrival]], None]) -> Nets:
+def arrivals(nets: Nets, site: str, change: Callable[[dict[int, Arrival]], Any]) -> Nets:
     changed = dict(nets[site].arrivals)
     change(changed)
     return put(nets, site, arrivals=changed)
@@ -148,13 +149,15 @@ def ring_through_cache(nets: Nets) -> Nets:
     nets = arrivals(nets, site, lead)
     if number not in nets[site].arrivals:
         source = next(
-            (name, item) for name, net in nets.items() for item in net.transitions for way in item.routes if way.id == number
+            (name, item)
+            for name, net in nets.items()
+            for item in net.transitions
+            for way in item.routes
+            if way.id == number
         )[1]
         nets = change(nets, source.node, routes=tuple(way for way in source.routes if way.id != number))
     return nets
 
-
-LAST = 1  # The loop's scope; the inner loop's is 2.
 
 PLANTED: dict[str, Plant] = {
     "a net less": (lambda nets: {site: net for site, net in nets.items() if site != "c"}, "takes no part"),
@@ -166,7 +169,10 @@ PLANTED: dict[str, Plant] = {
     "two places of a number": (lambda nets: change_place(nets, "small", 0, id=0), "two places have the number 0"),
     "two routes of a number": (lambda nets: change_route(nets, "checked", 0, id=0), "two routes have the number 0"),
     "route dropped": (lambda nets: change(nets, "checked", routes=find(nets, "checked")[1].routes[1:]), "nobody sends"),
-    "arrival dropped": (drop_arrival, r"mesh.Both \(large, .*netir_plans.py:\d+\) has an input p\d+ to which nothing leads"),
+    "arrival dropped": (
+        drop_arrival,
+        r"Both \(large, .*plans.py:\d+\) has an input p\d+ to which nothing",
+    ),
     "route elsewhere": (lambda nets: change_route(nets, "checked", 0, site="c"), "does not expect it"),
     "route to nobody": (lambda nets: change_route(nets, "checked", 0, site="z"), "'z', which takes no part"),
     "route of a port it has not": (lambda nets: change_route(nets, "checked", 0, port=Port.THEN), "sends its then"),
@@ -182,22 +188,20 @@ PLANTED: dict[str, Plant] = {
     "transition in another scope": (lambda nets: change(nets, "small", scope=0), "frames of scope s0"),
     "transition in no scope": (lambda nets: change(nets, "small", scope=9), "in scope s9, which is not there"),
     "value as a guard": (lambda nets: change_place(nets, "small", 0, role=Role.GUARD), "takes it as a guard"),
-    "selector on no value": (
-        lambda nets: change_route(
-            nets, "if", 0, select=find(nets, "outer")[1].routes[0].select or find(nets, "large")[1].action.arguments["y"].select  # type: ignore[union-attr]
-        ),
-        "with a selector",
-    ),
+    "selector on no value": (lambda nets: change_route(nets, "if", 0, select=(Item(0),)), "with a selector"),
     "input that is not there": (
-        lambda nets: change_action(nets, "small", arguments={"x": Input(7)}), "reads its input 7, and has 2"
+        lambda nets: change_action(nets, "small", arguments={"x": Input(7)}),
+        "reads its input 7, and has 2",
     ),
     "negative input": (lambda nets: change_action(nets, "small", arguments={"x": Input(-1)}), "reads its input -1"),
     "reads a trigger": (
-        lambda nets: change_action(nets, "after", arguments={"items": Input(1)}), "reads its input 1, which is a trigger"
+        lambda nets: change_action(nets, "after", arguments={"items": Input(1)}),
+        "input 1, which is a trigger",
     ),
     "reads what it folds": (lambda nets: change_action(nets, "fold", initial=Input(0)), "reads what it gathers"),
     "unknown comparison": (
-        lambda nets: change_action(nets, "if", condition=Compare("is", Input(0), constant(1))), "no comparison"
+        lambda nets: change_action(nets, "if", condition=Compare("is", Input(0), constant(1))),
+        "no comparison",
     ),
     "unknown condition": (lambda nets: change_action(nets, "if", condition=Logic("xor", ())), "'xor' over 0"),
     "not of two": (lambda nets: change_action(nets, "if", condition=Logic("not", (Input(0),) * 2)), "over 2 operands"),
@@ -209,17 +213,26 @@ PLANTED: dict[str, Plant] = {
     "no number": (lambda nets: change_action(nets, "fold", timeout=float("nan")), "time-out of nan s"),
     "no age": (lambda nets: change_action(nets, "cache", LookUp, ttl=-1.0), "not older than -1.0 s"),
     "same parameter twice": (lambda nets: change_action(nets, "fold", right="left"), "named twice"),
-    "two loops of a scope": (lambda nets: change_action(nets, "inner", Loop, body=1), "2 loops open frames of scope s1"),
+    "two loops of a scope": (
+        lambda nets: change_action(nets, "inner", Loop, body=1),
+        "2 loops open frames of",
+    ),
     "loop of the root": (lambda nets: change_action(nets, "inner", Loop, body=0), "opens frames of the root"),
     "loop of no scope": (lambda nets: change_action(nets, "inner", Loop, body=9), "scope s9, which is not there"),
     "gathers elsewhere": (lambda nets: change_action(nets, "list", body=2), "which is no loop beside it"),
     "scope with another head": (lambda nets: change_scope(nets, "b", 1, head_site="c"), "described otherwise"),
     "scope with another depth": (lambda nets: change_scope(nets, "b", 2, depth=2), "described otherwise"),
     "scope without its parent": (lambda nets: change_scope(nets, "b", 2, parent=0), "described otherwise"),
-    "scope twice": (lambda nets: put(nets, "b", scopes=(*nets["b"].scopes, nets["b"].scopes[0])), "stands in its net twice"),
+    "scope twice": (
+        lambda nets: put(nets, "b", scopes=(*nets["b"].scopes, nets["b"].scopes[0])),
+        "in its net twice",
+    ),
     "no root": (lambda nets: put(nets, "b", scopes=nets["b"].scopes[1:]), "has no root scope"),
     "scope left out": (lambda nets: put(nets, "b", scopes=nets["b"].scopes[:2]), "takes part in scope s2"),
-    "participant left out": (lambda nets: everywhere(nets, 1, participants=("a", "b")), "take part a, app, b, c; it says a, b"),
+    "participant left out": (
+        lambda nets: everywhere(nets, 1, participants=("a", "b")),
+        "part a, app, b, c; it says a, b",
+    ),
     "participant added": (lambda nets: everywhere(nets, 2, participants=("a", "b", "c")), "it says a, b, c"),
     "other order": (lambda nets: everywhere(nets, 1, participants=("c", "b", "a")), "it says c, b, a"),
     "head elsewhere": (lambda nets: everywhere(nets, 2, head_site="b"), "reports to site 'b'"),
@@ -231,11 +244,12 @@ PLANTED: dict[str, Plant] = {
     "less tolerant inside": (lambda nets: everywhere(nets, 2, tolerant=False), "does not tolerate errors"),
     "store without a look-up": (lambda nets: change_action(nets, "cache", Store, lookup=0), "is no look-up"),
     "look-up without a store": (
-        lambda nets: change(nets, "cache", Store, action=Evaluate(Input(1))), "cache, .*has no stores"
+        lambda nets: change(nets, "cache", Store, action=Evaluate(Input(1))),
+        "cache, .*has no stores",
     ),
     "ring": (ring, "mesh.* waits for .*, which waits for .*loop.*"),
     "ring through a cache": (ring_through_cache, "cache.* waits for .*body.*, which waits for .*cache"),
-}  # fmt: skip
+}
 
 
 def yield_of(nets: Nets) -> str:
@@ -276,7 +290,9 @@ def test_a_loop_that_waits_for_what_is_gathered_from_it() -> None:
     back = msgspec.structs.replace(end.routes[0], id=900, port=Port.DONE, site="b", select=())
     nets = change(nets, "end", routes=(*end.routes, back))
     rest = tuple(place for place in nets["b"].starts if place != start.inputs[0].id)
-    nets = arrivals(put(nets, "b", starts=rest), "b", lambda table: table.update({900: Arrival("b", (start.inputs[0].id,))}))
+    nets = arrivals(
+        put(nets, "b", starts=rest), "b", lambda table: table.update({900: Arrival("b", (start.inputs[0].id,))})
+    )
     (message,) = messages(nets)
     for node in ("before", "value", "list", "end"):
         assert f"({node}, " in message
@@ -313,6 +329,7 @@ _WHOLE = whole_plan()
 
 def test_the_compiler_checks_what_it_makes(monkeypatch: pytest.MonkeyPatch) -> None:
     ops = federation().ops.mesh
+
     def careless(*arguments: Any) -> dict[str, NetIR]:
         return put(route(*arguments), "b", arrivals={})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -103,7 +103,9 @@ def test_a_refusal_tells_the_faults(session: Any) -> None:
     works(session)
 
 
-@pytest.mark.parametrize("data", [b"", b"\xc1", b"\x80", b"\x93\x01", None], ids=["empty", "none", "map", "cut", "deep"])
+@pytest.mark.parametrize(
+    "data", [b"", b"\xc1", b"\x80", b"\x93\x01", None], ids=["empty", "none", "map", "cut", "deep"]
+)
 def test_bytes_that_are_no_net_are_refused(session: Any, data: bytes | None) -> None:
     nets = {site: net.to_bytes() for site, net in PLAN.nets.items()}
     nets["b"] = deep_bytes() if data is None else data
@@ -178,8 +180,12 @@ def test_a_job_id_in_use_is_refused_and_the_first_job_goes_on(session: Any) -> N
 def test_the_same_submission_is_read_once(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     submission._read.cache_clear()
     counts: list[int] = []
-    check: Callable[[Any], Any] = submission.check_nets
-    monkeypatch.setattr(submission, "check_nets", lambda nets: counts.append(1) or check(nets))
+
+    def counting(nets: Any) -> Any:
+        counts.append(1)
+        return check_nets(nets)
+
+    monkeypatch.setattr(submission, "check_nets", counting)
     for _ in range(5):
         assert session.submit(PLAN, {"n": 1}).wait(timeout=LIMIT)
     assert len(counts) == 1

@@ -88,7 +88,7 @@ class JobRunner:
             SiteCache(adapters, self._threads),
             self._make_calls,
             self._loop.call_soon,
-            self._broken,
+            self._gone_wrong,
         )
         self._discovery = SiteDiscovery(site, homesite, adapters, carrier)
         self._jobs: dict[str, JobController] = {}
@@ -117,6 +117,8 @@ class JobRunner:
         except Exception as error:
             _log.exception("site %s: a message of kind %s from %s", self.site, type(message).__name__, peer)
             self._broken(message.job, error)
+            if peer.startswith(CLIENT_PREFIX) and message.job not in self._home_jobs:
+                self._refuse(message.job, [f"cannot be read: {type(error).__name__}: {error}"], peer)
 
     def client_lost(self, peer: str) -> None:
         """A client has gone: its jobs are cancelled."""
@@ -167,9 +169,9 @@ class JobRunner:
             if not self._adapters.offers(operation, provider)
         ]
 
-    def _refuse(self, job: str, reasons: list[str]) -> None:
+    def _refuse(self, job: str, reasons: list[str], peer: str = "") -> None:
         failures = tuple(Failure(self.site, "start", "", (), "", "JobRefused", reason) for reason in reasons)
-        self._carrier.send(self._homesite, JobRefused(job, failures))
+        self._carrier.send(peer or self._homesite, JobRefused(job, failures))
 
     def _end_job(self, peer: str, job: str) -> None:
         if peer != self._homesite:
@@ -180,6 +182,10 @@ class JobRunner:
             controller.close()
             report = controller.report()
         self._carrier.send(peer, JobEnded(job, report))
+
+    def _gone_wrong(self, job: str, error: Exception) -> None:
+        _log.error("site %s: job %s", self.site, job, exc_info=error)
+        self._broken(job, error)
 
     def _broken(self, job: str, error: Exception) -> None:
         """End a job that this site cannot go on with, rather than leave somebody waiting."""

@@ -20,7 +20,7 @@ class Wire:
         tokens: Things that it carried.
     """
 
-    __slots__ = ("_chain", "_free", "busy", "latency", "per_byte", "size", "stage", "tokens")
+    __slots__ = ("_before", "_free", "_sending", "busy", "latency", "per_byte", "size", "stage", "tokens")
 
     def __init__(self, source: str, destination: str, latency: float, per_byte: float) -> None:
         self.stage = Stage("send", source, destination=destination)
@@ -30,15 +30,16 @@ class Wire:
         self.size = 0.0
         self.tokens = 0
         self._free = 0.0
-        self._chain: Chain = None
+        self._before: Chain = None
+        self._sending = 0.0
 
     def carry(self, now: float, size: float, chain: Chain) -> tuple[float, Chain]:
         """Take something along; gives when it arrives, and the chain that leads there."""
         sending = size * self.per_byte
         if self._free > now:  # What waits has the thing before it as its cause.
-            chain, now = self._chain, self._free
+            chain, now = extended(self._before, self.stage, self._sending), self._free
         self._free = now + sending
-        self._chain = extended(chain, self.stage, sending)
+        self._before, self._sending = chain, sending
         self.busy += sending
         self.size += size
         self.tokens += 1
