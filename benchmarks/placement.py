@@ -33,6 +33,9 @@ from dfmesh.compiler.placement import Objective, Placement, place  # noqa: E402
 from dfmesh.netir import SendYield, constant  # noqa: E402
 
 PEERS = [HERE / ".envs" / "nv-dfm-core" / "bin" / "python", Path("/tmp/dfmref/bin/python")]
+FIRST_SEED = 100
+"""Seeds below it, and the label `perf`, were used to choose the solver's budgets: they say nothing about new problems."""
+
 SMALL = ("chain", "in-tree", "out-tree", "dag", "shared")
 
 
@@ -155,15 +158,16 @@ def peer(problems: list[Stated]) -> None:
 
 
 def sizes(seeds: int) -> None:
+    few = max(1, seeds * 3 // 5)
     print("\nLarger random problems, objective time; the processor times are of placing alone\n")
     print(
-        "| operations | sites | of them possible | shape | worst gap | proven, tie-breakers too | median | slowest |",
-        "|---|---|---|---|---|---|---|---|",
+        "| operations | sites | of them possible | shape | gap 0 | gap at most 1 % | worst gap | proven, tie-breakers too | median | slowest |",
+        "|---|---|---|---|---|---|---|---|---|---|",
         sep="\n",
     )
     for nodes, sites, candidates, count in (
         (60, 10, 3, seeds), (60, 10, 10, seeds), (60, 10, None, seeds),
-        (500, 50, 5, 1), (500, 50, 50, 1), (1_000, 20, 4, 1), (1_000, 20, 20, 1),
+        (500, 50, 5, few), (500, 50, 50, few), (1_000, 20, 4, few), (1_000, 20, 20, few),
     ):  # fmt: skip
         for shape in SHAPES:
             sizes_row(nodes, sites, candidates, shape, count)
@@ -171,8 +175,8 @@ def sizes(seeds: int) -> None:
 
 def sizes_row(nodes: int, sites: int, candidates: int | None, shape: str, seeds: int) -> None:
     gaps, times, exact = [], [], 0
-    for seed in range(seeds):
-        stated = make((seed, "perf"), shape, nodes, sites, candidates=candidates)
+    for seed in range(FIRST_SEED, FIRST_SEED + seeds):
+        stated = make((seed, "heldout"), shape, nodes, sites, candidates=candidates)
         begin = time.process_time()
         placement = placed(stated)
         times.append((time.process_time() - begin) * 1000)
@@ -180,7 +184,8 @@ def sizes_row(nodes: int, sites: int, candidates: int | None, shape: str, seeds:
         exact += placement.exact
     which = "1 to all" if candidates is None else "all" if candidates == sites else candidates
     print(
-        f"| {nodes} | {sites} | {which} | {shape} | {max(gaps):.2%} | {exact} of {seeds} |"
+        f"| {nodes} | {sites} | {which} | {shape} | {sum(gap == 0 for gap in gaps)} of {seeds} |"
+        f" {sum(gap <= 0.01 for gap in gaps)} of {seeds} | {max(gaps):.2%} | {exact} of {seeds} |"
         f" {statistics.median(times):.0f} ms | {max(times):.0f} ms |"
     )
 

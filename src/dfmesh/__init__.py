@@ -70,7 +70,17 @@ if TYPE_CHECKING:
         ValueDecodingError,
         ValueEncodingError,
     )
-    from dfmesh.session import DiscoveryResult, Federation, Job, JobStatus, ResultItem, Results, Session, simulate
+    from dfmesh.session import (
+        DiscoveryResult,
+        Federation,
+        Job,
+        JobStatus,
+        Prediction,
+        ResultItem,
+        Results,
+        Session,
+        simulate,
+    )
     from dfmesh.values import register_type
 
 __version__ = "0.1.0"
@@ -89,7 +99,7 @@ _HOME = {
         "ConfigError DfmeshError Fault IterationError JobCancelledError JobError OperationFailure PipelineError SessionError "
         "SourceLocation ValueDecodingError ValueEncodingError"
     ),
-    "dfmesh.session": "DiscoveryResult Federation Job JobStatus ResultItem Results Session simulate",
+    "dfmesh.session": "DiscoveryResult Federation Job JobStatus Prediction ResultItem Results Session simulate",
     "dfmesh.values": "register_type",
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names.split()}
@@ -135,6 +145,7 @@ __all__ = [
     "Pipeline",
     "PipelineError",
     "PlaceParam",
+    "Prediction",
     "ResultItem",
     "Results",
     "Session",

@@ -94,6 +94,59 @@ def explain(
 
 
 @app.command()
+def simulate(
+    file: _FederationFile,
+    pipeline: _PipelineFile,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Parameter; only lengths of sequences count. May be left out."),
+    ] = None,
+    params: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="JSON file with a parameter set, or a list of several.")
+    ] = None,
+    iterations: Annotated[
+        list[str] | None,
+        typer.Option(metavar="STATEMENT=N", help="Iterations of a loop, where neither pipeline nor runs tell."),
+    ] = None,
+    share: Annotated[
+        list[str] | None,
+        typer.Option(metavar="STATEMENT=SHARE", help="How often a condition is true or a key is cached, 0 to 1."),
+    ] = None,
+    cold: Annotated[
+        bool, typer.Option("--cold", help="The sites have just been started: first calls load their libraries.")
+    ] = False,
+    homesite: _Homesite = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Predict how a pipeline runs: time, bytes on every link, bottleneck. Nothing runs and no site is needed."""
+    from dfmesh.cli.failures import reported
+    from dfmesh.cli.simulating import SimulationRequest, simulate_pipeline
+
+    given = [tuple(items or ()) for items in (param, iterations, share)]
+    with reported(as_json=as_json):
+        simulate_pipeline(
+            SimulationRequest(file, pipeline, given[0], params, given[1], given[2], cold, homesite, as_json)
+        )
+
+
+@app.command()
+def costs(
+    file: _FederationFile,
+    operation: Annotated[
+        str | None, typer.Argument(metavar="[OPERATION]", help="Only this operation, such as weather.Bin.")
+    ] = None,
+    reset: Annotated[bool, typer.Option("--reset", help="Forget what was measured.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show what operations cost at each site: what the federation file declares, and what runs have measured."""
+    from dfmesh.cli.costs import reset_costs, show_costs
+    from dfmesh.cli.failures import reported
+
+    with reported(as_json=as_json):
+        (reset_costs if reset else show_costs)(file, operation, as_json=as_json)
+
+
+@app.command()
 def run(
     file: _FederationFile,
     pipeline: _PipelineFile,

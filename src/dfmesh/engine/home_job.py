@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 
+import msgspec
+
 from dfmesh.engine.messages import (
     AddParameters,
     AnyMessage,
@@ -69,6 +71,8 @@ class HomeJob:
         self._nets = nets
         self._encoded = encoded
         self._sites = list(nets)
+        self._homesite = next((net.homesite for net in nets.values()), "")
+        self._client_bytes = 0
         self._awaited = set(nets)
         self._lost: dict[str, Failure] = {}
         self._queued: deque[tuple[Frame, dict[str, Payload]]] = deque()
@@ -168,8 +172,21 @@ class HomeJob:
         return [] if self._progress_awaited else [self._progress_now()]
 
     def _progress_now(self) -> Send:
-        reports = tuple(self._latest[site] for site in self._sites if site in self._latest)
-        return (self.client, Progress(self.job, reports))
+        return (self.client, Progress(self.job, self._all_reports(self._latest)))
+
+    def _all_reports(self, by_site: Mapping[str, SiteReport]) -> tuple[SiteReport, ...]:
+        return tuple(self._with_client(by_site[site]) for site in self._sites if site in by_site)
+
+    def _with_client(self, report: SiteReport) -> SiteReport:
+        """Add what this site sent to the client as the homesite."""
+        if report.site != self._homesite:
+            return report
+        return msgspec.structs.replace(report, bytes_sent={**report.bytes_sent, self.client: self._client_bytes})
+
+    def count_sent(self, peer: str, size: int) -> None:
+        """Note the size of a message that was sent for this job."""
+        if peer == self.client:
+            self._client_bytes += size
 
     # Starting
 
@@ -287,5 +304,5 @@ class HomeJob:
         if self.status != "ending" or self._awaited:
             return []
         self.status = self._outcome
-        reports = tuple(self._reports[site] for site in self._sites if site in self._reports)
+        reports = self._all_reports(self._reports)
         return [(self.client, JobFinished(self.job, self._outcome, tuple(self._failures), reports))]

@@ -229,7 +229,7 @@ class JobRunner:
 
     def _send(self, home: HomeJob, sends: list[Send]) -> None:
         for peer, message in sends:
-            self._carrier.send(peer, message)
+            home.count_sent(peer, self._carrier.send(peer, message))
         if home.over:
             self._home_jobs.pop(home.job, None)
 

@@ -4,6 +4,7 @@ from dfmesh.session.dfm_job import STATUS_PLACE, DfmJob, ErrorToken, StopToken
 from dfmesh.session.discovery_result import DiscoveryResult, NodeDiscovery
 from dfmesh.session.federation import Federation
 from dfmesh.session.job import Job, JobProgress, JobStatus
+from dfmesh.session.prediction import Prediction
 from dfmesh.session.results import ResultItem, Results
 from dfmesh.session.session import Session, default_homesite
 from dfmesh.session.simulation import SimulationResult, simulate
@@ -18,6 +19,7 @@ __all__ = [
     "JobProgress",
     "JobStatus",
     "NodeDiscovery",
+    "Prediction",
     "ResultItem",
     "Results",
     "Session",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dfmesh.api import Pipeline
 from dfmesh.compiler import CompiledPipeline, Explanation, compile_pipeline, explain
 from dfmesh.config import FederationConfig
 from dfmesh.session.cost_store import CostStore, costs_file, measuring
-from dfmesh.session.session import Session, default_homesite
+from dfmesh.session.prediction import Prediction, predict
+from dfmesh.session.session import ParameterSets, Session, default_homesite
 
 
 class Federation:
@@ -114,6 +115,37 @@ class Federation:
             PipelineError: the pipeline has faults; all of them are listed.
         """
         return explain(self.compile(pipeline, homesite=homesite))
+
+    def predict(
+        self,
+        pipeline: Pipeline | CompiledPipeline,
+        parameters: ParameterSets = None,
+        *,
+        iterations: Mapping[str, float] | None = None,
+        shares: Mapping[str, float] | None = None,
+        cold: bool = False,
+        homesite: str | None = None,
+        measure: bool | None = None,
+    ) -> Prediction:
+        """Predict how a pipeline runs: time, bytes on every link, bottleneck. Nothing runs and no site is needed.
+
+        Args:
+            pipeline: What the user wrote, compiled or not.
+            parameters: A parameter set, or several; they need not be complete, only lengths of sequences count.
+            iterations: Iterations of loops, by statement (its `node_id`, or `%3`); others are known from the pipeline
+                or from earlier runs, or assumed.
+            shares: How often conditions are true and keys are found in the cache, 0 to 1, by statement.
+            cold: Whether the sites have just been started, so that first calls load their libraries.
+            homesite: As in `session`.
+            measure: As in `compile`.
+
+        Raises:
+            PipelineError: the pipeline has faults, or iterations or shares do not fit it.
+        """
+        compiled = pipeline
+        if not isinstance(compiled, CompiledPipeline):
+            compiled = self.compile(compiled, homesite=homesite, measure=measure)
+        return predict(compiled, self.config, parameters, iterations=iterations, shares=shares, cold=cold)
 
     def __repr__(self) -> str:
         return f"<Federation {self.name!r}: {len(self.sites)} sites, {len(self.operations)} operations>"

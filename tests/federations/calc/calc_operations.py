@@ -99,6 +99,66 @@ def array_sum(values: np.ndarray) -> float:
     return float(values.sum())
 
 
+def grid(n: int) -> np.ndarray:
+    return calc_plain.grid(n)
+
+
+def columns(n: int) -> Any:
+    return calc_plain.columns(n)
+
+
+def names(n: int) -> dict[str, int]:
+    return calc_plain.names(n)
+
+
+def span(n: int) -> range:
+    return calc_plain.span(n)
+
+
+# Streams that break, and streams made of streams.
+
+
+def breaking(n: int) -> Iterator[int]:
+    yield from calc_plain.breaking(n)
+
+
+async def async_breaking(n: int) -> AsyncIterator[int]:
+    for item in calc_plain.breaking(n):
+        await asyncio.sleep(0)
+        yield item
+
+
+class BreakingBody:
+    """A class whose body is a generator that breaks."""
+
+    def body(self, n: int) -> Iterator[int]:
+        yield from calc_plain.breaking(n)
+
+
+def running(items: Iterator[int]) -> Iterator[int]:
+    """Read a stream live and make another."""
+    yield from calc_plain.running(items)
+
+
+async def async_running(items: AsyncIterator[int]) -> AsyncIterator[int]:
+    """As `running`; where no stream is given, but a list, that comes as it is."""
+    total_so_far = 0
+    if isinstance(items, AsyncIterator):
+        async for item in items:
+            total_so_far = calc_plain.add(total_so_far, item)
+            yield total_so_far
+    else:
+        for item in calc_plain.running(items):
+            yield item
+
+
+class Running:
+    """A class whose body reads a stream live."""
+
+    def body(self, items: Iterator[int]) -> Iterator[int]:
+        yield from calc_plain.running(items)
+
+
 # Optional parameters and constructor arguments.
 
 
@@ -301,3 +361,30 @@ def flaky(path: str, times: int) -> int:
     if calls <= times:
         raise ValueError(f"call {calls} fails")
     return calls
+
+
+_calls: dict[str, int] = {}
+
+
+def unsteady(key: Any, x: int, times: int, attempts: int) -> int:
+    """Fail as often as told; begins anew after the last call there can be, so that it may run many times.
+
+    Args:
+        key: Tells this call from all others that may go on at the same time; its retries have the same.
+        x: What is given back.
+        times: How often to fail.
+        attempts: How many calls there are at most.
+    """
+    name = calc_plain.canonical(key)
+    with _lock:
+        calls = _calls[name] = _calls.get(name, 0) + 1
+        if calls == attempts or calls > times:
+            del _calls[name]
+    if calls <= times:
+        raise ValueError(f"call {calls} of {x} fails")
+    return x
+
+
+async def async_unsteady(key: Any, x: int, times: int, attempts: int) -> int:
+    await asyncio.sleep(0)
+    return unsteady(key, x, times, attempts)

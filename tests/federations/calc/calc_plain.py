@@ -22,6 +22,12 @@ def canonical(value: Any) -> str:
         return f"{kind}({', '.join(f'{canonical(key)}: {canonical(item)}' for key, item in value.items())})"
     if isinstance(value, np.ndarray):
         return f"{kind}({value.dtype.str}, {value.shape}, {value.tolist()!r})"
+    if hasattr(value, "to_pylist"):
+        return f"{kind}({value.to_pylist()!r})"
+    if kind == "IterationError":
+        # Where and in which line it happened depends on the placement; the words of dfmesh's own errors are its own.
+        message = value.message if value.operation.startswith("calc.") else ""
+        return f"{kind}({value.operation}, {value.kind}, {message})"
     return f"{kind}({value!r})"
 
 
@@ -66,7 +72,7 @@ def total(items: Iterable[int]) -> int:
 
 
 def concat(parts: Iterable[Any]) -> str:
-    return "|".join(str(part) for part in parts)
+    return "|".join(str(part) if isinstance(part, str | int) else canonical(part) for part in parts)
 
 
 def fail_if(x: int, modulus: int) -> int:
@@ -77,3 +83,48 @@ def fail_if(x: int, modulus: int) -> int:
 
 def array(n: int) -> np.ndarray:
     return np.arange(n, dtype=np.float32)
+
+
+def grid(n: int) -> np.ndarray:
+    """Give 0 to 3 rows of two numbers, for loops over arrays of more than one dimension."""
+    return np.arange(2 * (n % 4), dtype=np.int64).reshape(n % 4, 2) + n
+
+
+def columns(n: int) -> Any:
+    """Give an Arrow table of 0 to 3 rows."""
+    import pyarrow as pa
+
+    numbers_of_rows = [n + row for row in range(n % 4)]
+    return pa.table({"k": pa.array(numbers_of_rows, pa.int64()), "name": pa.array(map(str, numbers_of_rows), pa.string())})
+
+
+def names(n: int) -> dict[str, int]:
+    """Give a dictionary of 1 to 3 numbers."""
+    return {"xyz"[k]: n + k for k in range(1 + n % 3)}
+
+
+def span(n: int) -> range:
+    """Give a range of 0 to 4 numbers."""
+    return range(n, n + 2 * (n % 5), 2)
+
+
+def breaking(n: int) -> Iterator[int]:
+    """Give 0 to 4 numbers, and break after them unless n is a multiple of 3."""
+    yield from numbers(n)
+    if n % 3:
+        raise ValueError(f"the stream of {n} broke")
+
+
+def running(items: Iterable[int]) -> Iterator[int]:
+    """Give the sums so far."""
+    total_so_far = 0
+    for item in items:
+        total_so_far = (total_so_far + item) % 1_000_000
+        yield total_so_far
+
+
+def unsteady(x: int, times: int, attempts: int) -> int:
+    """Give what is left of an operation that fails `times` times and is called `attempts` times at most."""
+    if times >= attempts:
+        raise ValueError(f"call {attempts} of {x} fails")
+    return x
