@@ -8,6 +8,7 @@ import dfmesh
 
 from .descriptions import (
     Branch,
+    Cached,
     Call,
     Chosen,
     Compare,
@@ -22,24 +23,34 @@ from .descriptions import (
     Loop,
     Param,
     Ref,
+    Sub,
+    SubPipeline,
     TupleE,
     Yield,
 )
 from .interpreter import COMPARE
 
 
-def build(description: Description, ops: Any) -> Any:
-    """Make the dfmesh pipeline of a description."""
+def build(description: Description, ops: Any, salt: str = "") -> Any:
+    """Make the dfmesh pipeline of a description.
+
+    Args:
+        description: Of what.
+        ops: Operations of the federation.
+        salt: Goes into the keys of caches, so that what another run has stored is not found.
+    """
     with dfmesh.Pipeline() as pipeline:
-        _Builder(ops, description.defaults).block(description.body)
+        _Builder(ops, description.defaults, salt).block(description.body)
     return pipeline
 
 
 class _Builder:
-    def __init__(self, ops: Any, defaults: dict[str, Any]) -> None:
+    def __init__(self, ops: Any, defaults: dict[str, Any], salt: str) -> None:
         self.ops = ops
         self.defaults = defaults
+        self.salt = salt
         self.values: dict[str, Any] = {}
+        self.subs: list[tuple[SubPipeline, Any]] = []
 
     def block(self, body: tuple[Any, ...]) -> None:
         for statement in body:
@@ -47,37 +58,70 @@ class _Builder:
                 case Call():
                     self._call(statement)
                 case Yield():
-                    dfmesh.Yield(self.value(statement.value), place=statement.place)
+                    dfmesh.Yield(self.value(statement.value), place=statement.place, **self._after(statement))
                 case Loop():
                     self._loop(statement)
                 case Branch():
-                    with dfmesh.If(self.value(statement.condition)):
+                    name = {} if statement.id is None else {"node_id": statement.id}
+                    with dfmesh.If(self.value(statement.condition), **name, **self._after(statement)) as branch:
                         self.block(statement.then)
+                    if statement.id is not None:
+                        self.values[statement.id] = branch
                     if statement.otherwise is not None:
                         with dfmesh.Else():
                             self.block(statement.otherwise)
                 case Chosen():
                     given = (statement.condition, statement.then, statement.otherwise)
                     self.values[statement.id] = dfmesh.Choose(*map(self.value, given), node_id=statement.id)
+                case Cached():
+                    self._cached(statement)
+                case Sub():
+                    self._sub(statement)
 
     def _operation(self, name: str) -> Any:
         group, _, own = name.partition(".")
         return getattr(getattr(self.ops, group), own)
 
-    def _call(self, call: Call) -> None:
-        site: Any = dfmesh.BestOf(list(call.site)) if isinstance(call.site, tuple) else call.site
+    def _after(self, statement: Any) -> dict[str, Any]:
         # Both ways of naming a statement: by its id, and by the object.
-        after = [name if number % 2 else self.values[name] for number, name in enumerate(call.after)]
+        after = [name if number % 2 else self.values[name] for number, name in enumerate(statement.after)]
+        return {"after": after} if after else {}
+
+    def _site(self, site: str | tuple[str, ...] | None) -> Any:
+        return dfmesh.BestOf(list(site)) if isinstance(site, tuple) else site
+
+    def _call(self, call: Call) -> None:
         self.values[call.id] = self._operation(call.operation)(
             **{name: self.value(value) for name, value in call.arguments},
-            **({"after": after} if after else {}),
-            site=site,
+            **self._after(call),
+            site=self._site(call.site),
+            retries=call.retries,
+            timeout=call.timeout,
             node_id=call.id,
         )
 
+    def _cached(self, cached: Cached) -> None:
+        key = [self.salt, self.value(cached.key)]
+        options = {"site": self._site(cached.site), "node_id": cached.id, **self._after(cached)}
+        with dfmesh.TryFromCache(key=key, **options) as block:
+            self.block(cached.body)
+            block.cache(self.value(cached.value))
+        self.values[cached.id] = block
+
+    def _sub(self, sub: Sub) -> None:
+        pipeline = next((made for known, made in self.subs if known is sub.pipeline), None)
+        if pipeline is None:
+            description = Description(sub.pipeline.body, dict(sub.pipeline.defaults))
+            pipeline = build(description, self.ops, self.salt)
+            self.subs.append((sub.pipeline, pipeline))
+        made = pipeline(**{name: self.value(value) for name, value in sub.arguments})
+        for place, name in sub.outputs:
+            self.values[name] = made[place]
+
     def _loop(self, loop: Loop) -> None:
         sequence = self.value(loop.sequence)
-        with dfmesh.ForEach(sequence, window=loop.window, node_id=loop.id) as element:
+        options = {"window": loop.window, "on_error": loop.on_error, "node_id": loop.id, **self._after(loop)}
+        with dfmesh.ForEach(sequence, **options) as element:
             self.values[loop.id] = element
             self.block(loop.body)
             for gather in loop.gathers:

@@ -89,7 +89,9 @@ class Call:
 
     Attributes:
         site: A site's name, a tuple of names for BestOf, or None.
-        after: Ids of statements.
+        after: Ids of statements; of loops and Ifs too.
+        retries: How often to call again.
+        timeout: Seconds for one call, or None.
     """
 
     id: str
@@ -97,12 +99,15 @@ class Call:
     arguments: tuple[tuple[str, Any], ...]
     site: str | tuple[str, ...] | None = None
     after: tuple[str, ...] = ()
+    retries: int = 0
+    timeout: float | None = None
 
 
 @dataclass(frozen=True)
 class Yield:
     place: str
     value: Any
+    after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -130,13 +135,69 @@ class Loop:
     window: int | None
     body: tuple[Any, ...]
     gathers: tuple[Gather, ...] = ()
+    on_error: str = "fail"
+    after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Branch:
+    """`If`, with its `Else` unless that is None.
+
+    Attributes:
+        id: None if nothing names it.
+    """
+
     condition: Any
     then: tuple[Any, ...]
     otherwise: tuple[Any, ...] | None = None
+    id: str | None = None
+    after: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Cached:
+    """`TryFromCache`.
+
+    Attributes:
+        value: What the block stores.
+        site: As in Call.
+    """
+
+    id: str
+    key: Any
+    body: tuple[Any, ...]
+    value: Any
+    site: str | tuple[str, ...] | None = None
+    after: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SubPipeline:
+    """A pipeline to be used in others; its ids and parameters are its own.
+
+    Attributes:
+        body: Its statements.
+        defaults: Pairs of parameter and default.
+    """
+
+    body: tuple[Any, ...]
+    defaults: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Sub:
+    """A pipeline called in another.
+
+    Attributes:
+        id: Tells this call from others; not known to dfmesh.
+        arguments: Pairs of parameter and expression.
+        outputs: Pairs of a place of the sub-pipeline and the id under which its value is known from here on.
+    """
+
+    id: str
+    pipeline: SubPipeline
+    arguments: tuple[tuple[str, Any], ...] = ()
+    outputs: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -176,8 +237,10 @@ def walk(body: tuple[Any, ...]) -> Iterator[Any]:
     """Iterate over all statements, those inside others too."""
     for statement in body:
         yield statement
-        if isinstance(statement, Loop):
+        if isinstance(statement, Loop | Cached):
             yield from walk(statement.body)
+        elif isinstance(statement, Sub):
+            yield from walk(statement.pipeline.body)
         elif isinstance(statement, Branch):
             yield from walk(statement.then)
             yield from walk(statement.otherwise or ())
@@ -187,14 +250,13 @@ def mentioned(thing: Any) -> Iterator[str]:
     """Iterate over the ids that an expression or statement refers to, at any depth."""
     if isinstance(thing, Ref | Index):
         yield thing.id
-    elif isinstance(thing, Param | Const | str):
+    elif isinstance(thing, Param | Const | SubPipeline | str):
         return
     elif isinstance(thing, tuple):
         for item in thing:
             yield from mentioned(item)
     elif hasattr(thing, "__dataclass_fields__"):
-        if isinstance(thing, Call):
-            yield from thing.after
+        yield from getattr(thing, "after", ())
         for part in fields(thing):
             yield from mentioned(getattr(thing, part.name))
 
@@ -203,6 +265,8 @@ def parameters_of(thing: Any) -> Iterator[str]:
     """Iterate over the names of the parameters in an expression or in statements, at any depth."""
     if isinstance(thing, Param):
         yield thing.name
+    elif isinstance(thing, SubPipeline):
+        return
     elif isinstance(thing, tuple) or hasattr(thing, "__dataclass_fields__"):
         inner = thing if isinstance(thing, tuple) else [getattr(thing, part.name) for part in fields(thing)]
         for item in inner:
@@ -220,11 +284,14 @@ def only_used_parameters(description: Description) -> Description:
 def defined(statement: Any) -> set[str]:
     """Give the ids that a statement brings into the block in which it stands."""
     if isinstance(statement, Loop):
-        return {gather.id for gather in statement.gathers}
+        # The id of a loop can be waited for; its element is known inside only.
+        return {statement.id, *(gather.id for gather in statement.gathers)}
     if isinstance(statement, Branch):
         inner = (*statement.then, *(statement.otherwise or ()))
-        return {name for part in inner for name in defined(part)}
-    return {statement.id} if isinstance(statement, Call | Chosen) else set()
+        return {name for part in inner for name in defined(part)} | ({statement.id} if statement.id else set())
+    if isinstance(statement, Sub):
+        return {name for _, name in statement.outputs}
+    return {statement.id} if isinstance(statement, Call | Chosen | Cached) else set()
 
 
 # As text.
@@ -236,25 +303,41 @@ def _render(body: tuple[Any, ...], indent: str) -> Iterator[str]:
             case Call():
                 given = ", ".join(f"{name}={text(value)}" for name, value in statement.arguments)
                 options = f" @{statement.site}" if statement.site else ""
-                options += f" after {', '.join(statement.after)}" if statement.after else ""
-                yield f"{indent}{statement.id} = {statement.operation}({given}){options}"
+                options += f" retries {statement.retries}" if statement.retries else ""
+                yield f"{indent}{statement.id} = {statement.operation}({given}){options}{_after(statement)}"
             case Yield():
-                yield f"{indent}yield {text(statement.value)} at {statement.place!r}"
+                yield f"{indent}yield {text(statement.value)} at {statement.place!r}{_after(statement)}"
             case Chosen():
                 parts = (statement.condition, statement.then, statement.otherwise)
                 yield f"{indent}{statement.id} = choose({', '.join(map(text, parts))})"
             case Loop():
-                yield f"{indent}for {statement.id} in {text(statement.sequence)} window {statement.window}:"
+                options = f"window {statement.window} on error {statement.on_error}{_after(statement)}"
+                yield f"{indent}for {statement.id} in {text(statement.sequence)} {options}:"
                 yield from _render(statement.body, f"{indent}    ")
                 for gather in statement.gathers:
                     how = f"reduce {gather.operation} from {gather.initial!r}" if gather.operation else "collect"
                     yield f"{indent}{gather.id} = {how} {text(gather.value)}{' (inside)' if gather.inside else ''}"
             case Branch():
-                yield f"{indent}if {text(statement.condition)}:"
+                name = f" as {statement.id}" if statement.id else ""
+                yield f"{indent}if {text(statement.condition)}{name}{_after(statement)}:"
                 yield from _render(statement.then, f"{indent}    ")
                 if statement.otherwise is not None:
                     yield f"{indent}else:"
                     yield from _render(statement.otherwise, f"{indent}    ")
+            case Cached():
+                site = f" @{statement.site}" if statement.site else ""
+                yield f"{indent}{statement.id} = cached {text(statement.key)}{site}{_after(statement)}:"
+                yield from _render(statement.body, f"{indent}    ")
+                yield f"{indent}    store {text(statement.value)}"
+            case Sub():
+                given = ", ".join(f"{name}={text(value)}" for name, value in statement.arguments)
+                outputs = ", ".join(f"{name} = {place!r}" for place, name in statement.outputs)
+                yield f"{indent}{outputs} of sub {statement.id}({given}), defaults {statement.pipeline.defaults}:"
+                yield from _render(statement.pipeline.body, f"{indent}    ")
+
+
+def _after(statement: Any) -> str:
+    return f" after {', '.join(statement.after)}" if statement.after else ""
 
 
 def text(expression: Any) -> str:
@@ -287,6 +370,7 @@ def _path(path: tuple[Any, ...]) -> str:
 
 __all__ = [
     "Branch",
+    "Cached",
     "Call",
     "Chosen",
     "Compare",
@@ -302,6 +386,8 @@ __all__ = [
     "Member",
     "Param",
     "Ref",
+    "Sub",
+    "SubPipeline",
     "TupleE",
     "Yield",
     "defined",

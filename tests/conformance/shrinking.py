@@ -7,7 +7,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from .descriptions import Branch, Call, Description, Loop, defined, mentioned, only_used_parameters
+from .descriptions import (
+    Branch,
+    Cached,
+    Call,
+    Description,
+    Loop,
+    Sub,
+    Yield,
+    defined,
+    mentioned,
+    only_used_parameters,
+    parameters_of,
+    walk,
+)
 
 
 def shrink(
@@ -63,10 +76,12 @@ def _smaller_blocks(body: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
 
 def _smaller_statements(statement: Any) -> Iterator[tuple[Any, ...]]:
     """Give smaller versions of one statement, each as the statements to put in its place."""
+    if getattr(statement, "after", ()):
+        yield (replace(statement, after=()),)
     match statement:
-        case Call(site=site, after=after):
-            if after:
-                yield (replace(statement, after=()),)
+        case Call(site=site, retries=retries):
+            if retries:
+                yield (replace(statement, retries=0),)
             if site is not None:
                 yield (replace(statement, site=None),)
         case Loop(body=body, gathers=gathers, window=window):
@@ -76,6 +91,14 @@ def _smaller_statements(statement: Any) -> Iterator[tuple[Any, ...]]:
                 yield (replace(statement, gathers=(*gathers[:at], *gathers[at + 1 :])),)
             for smaller in _smaller_blocks(body):
                 yield (replace(statement, body=smaller),)
+        case Cached(body=body, site=site):
+            if site is not None:
+                yield (replace(statement, site=None),)
+            for smaller in _smaller_blocks(body):
+                yield (replace(statement, body=smaller),)
+        case Sub(pipeline=pipeline):
+            for smaller in _smaller_blocks(pipeline.body):
+                yield (replace(statement, pipeline=replace(pipeline, body=smaller)),)
         case Branch(then=then, otherwise=otherwise):
             yield then
             if otherwise is not None:
@@ -102,6 +125,19 @@ def _consistent(body: tuple[Any, ...], known: frozenset[str] = frozenset()) -> t
                 statement = replace(statement, body=inner, gathers=gathers)
                 if not inner and not gathers:
                     continue
+            case Cached(id=cached):
+                if not set(mentioned(statement.key)) <= names:
+                    continue
+                inner = _consistent(statement.body, frozenset({*names, cached}))
+                if not set(mentioned(statement.value)) <= {*names, *(name for part in inner for name in defined(part))}:
+                    continue
+                statement = replace(statement, body=inner)
+            case Sub():
+                if not set(mentioned(statement.arguments)) <= names:
+                    continue
+                statement = _consistent_sub(statement)
+                if not statement.pipeline.body:
+                    continue
             case Branch():
                 if not set(mentioned(statement.condition)) <= names:
                     continue
@@ -116,3 +152,18 @@ def _consistent(body: tuple[Any, ...], known: frozenset[str] = frozenset()) -> t
         kept.append(statement)
         names |= defined(statement)
     return tuple(kept)
+
+
+def _consistent_sub(sub: Sub) -> Sub:
+    body = _consistent(sub.pipeline.body)
+    places = {statement.place for statement in walk(body) if isinstance(statement, Yield)}
+    used = set(parameters_of(body))
+    pipeline = replace(
+        sub.pipeline, body=body, defaults=tuple(pair for pair in sub.pipeline.defaults if pair[0] in used)
+    )
+    return replace(
+        sub,
+        pipeline=pipeline,
+        arguments=tuple(pair for pair in sub.arguments if pair[0] in used),
+        outputs=tuple(pair for pair in sub.outputs if pair[0] in places),
+    )

@@ -64,7 +64,7 @@ def outcome(runner: NetRunner, tokens: list[Any]) -> dict[Port, Any]:
 TOKENS = {"value": 5, "false": 0, "error": FAILED, "skip": SKIPPED}
 
 
-@pytest.mark.parametrize(("first", "second"), itertools.product(["value", "error", "skip"], repeat=2))
+@pytest.mark.parametrize(("first", "second"), list(itertools.product(["value", "error", "skip"], repeat=2)))
 def test_a_skip_wins_over_an_error_over_a_value(first: str, second: str) -> None:
     runner = runner_of(Evaluate(ListOf((Input(0), Input(1)))), [Role.VALUE] * 2, [Port.VALUE, Port.DONE])
     found = outcome(runner, [TOKENS[first], TOKENS[second]])
@@ -93,7 +93,9 @@ def test_branch(token: Any, then: Any, otherwise: Any) -> None:
     assert outcome(runner, [token]) == {Port.THEN: then, Port.ELSE: otherwise}
 
 
-@pytest.mark.parametrize("names", itertools.product(TOKENS, ["value", "error", "skip"], ["value", "error", "skip"]))
+@pytest.mark.parametrize(
+    "names", list(itertools.product(TOKENS, ["value", "error", "skip"], ["value", "error", "skip"]))
+)
 def test_choose_reads_only_what_it_chooses(names: tuple[str, str, str]) -> None:
     condition, then, otherwise = (TOKENS[name] for name in names)
     then = "then" if then == 5 else then
@@ -126,7 +128,7 @@ def test_an_expression_that_raises_is_a_failure_of_its_statement() -> None:
     assert (found.failure.kind, found.failure.location) == ("TypeError", "day.py:1")
 
 
-@pytest.mark.parametrize(("x", "y"), itertools.product([0, 1], repeat=2))
+@pytest.mark.parametrize(("x", "y"), list(itertools.product([0, 1], repeat=2)))
 def test_blocks_in_blocks(ops: Any, x: int, y: int) -> None:
     with Pipeline() as p:
         a, b = PlaceParam("x"), PlaceParam("y")

@@ -120,11 +120,10 @@ def cost_rows(config: FederationConfig, measured: MeasuredCosts) -> Iterator[Cos
     """List what the operations cost at each site that offers them, in declared order."""
     for operation in config.operations:
         for site in config.sites.values():
-            interfaces = {None: site.interface, **{name: item.interface for name, item in site.providers.items()}}
-            for provider, interface in interfaces.items():
-                if operation in interface:
-                    cost = interface[operation].compute_cost
-                    yield _row(operation, site.name, provider, cost, measured)
+            for provider in (None, *site.providers):
+                adapters = site.adapters_of(provider) or {}
+                if operation in adapters:
+                    yield _row(operation, site.name, provider, adapters[operation].compute_cost, measured)
 
 
 def _row(operation: str, site: str, provider: str | None, cost: ComputeCost | None, measured: MeasuredCosts) -> CostRow:

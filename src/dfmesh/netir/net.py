@@ -205,8 +205,9 @@ class LookUp(msgspec.Struct, frozen=True, tag="lookup", tag_field="action"):
     Attributes:
         key: The key, any value.
         ttl: Age in seconds beyond which an entry does not count; None for any age.
-        nested: Inside the block of another look-up. Such a one never waits for an equal key that is being computed
-            elsewhere, since two that wait for one another crosswise would wait for ever.
+        nested: The store of another look-up, which may be holding its key by then, waits for this one, as for all that
+            is inside its block. Such a one never waits for an equal key that is being computed elsewhere, since two
+            that wait for one another crosswise would wait for ever.
     """
 
     key: Expression
