@@ -34,7 +34,7 @@ from dfmesh.netir import SendYield, constant  # noqa: E402
 
 PEERS = [HERE / ".envs" / "nv-dfm-core" / "bin" / "python", Path("/tmp/dfmref/bin/python")]
 FIRST_SEED = 100
-"""Seeds below it, and the label `perf`, were used to choose the solver's budgets: they say nothing about new problems."""
+"""Smaller ones, labelled `perf`, were used to choose the solver's budgets: they say nothing about new problems."""
 
 SMALL = ("chain", "in-tree", "out-tree", "dag", "shared")
 
@@ -161,7 +161,7 @@ def sizes(seeds: int) -> None:
     few = max(1, seeds * 3 // 5)
     print("\nLarger random problems, objective time; the processor times are of placing alone\n")
     print(
-        "| operations | sites | of them possible | shape | gap 0 | gap at most 1 % | worst gap | proven, tie-breakers too | median | slowest |",
+        "| operations | sites | possible | shape | gap 0 | gap at most 1 % | worst gap | all proven | median | slowest |",
         "|---|---|---|---|---|---|---|---|---|---|",
         sep="\n",
     )

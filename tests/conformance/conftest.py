@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,8 @@ import pytest
 CALC = Path(__file__).resolve().parents[1] / "federations" / "calc"
 CALC_FILE = CALC / "calc.dfm.yaml"
 sys.path.insert(0, str(CALC))
+# What TryFromCache stores must not come from, nor go to, the user's own cache.
+os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="dfmesh-conformance-")
 
 from calc_plain import canonical  # noqa: E402
 
@@ -35,11 +38,13 @@ class Outcome:
         results: Place to values in frame order.
         errors: The `OperationFailure`s.
         status: As text, such as `finished`.
+        items: (place, frame, value) of each result.
     """
 
     results: dict[str, list[Any]] = field(default_factory=dict)
     errors: list[Any] = field(default_factory=list)
     status: str = "finished"
+    items: list[tuple[str, tuple[int, ...], Any]] = field(default_factory=list)
 
     def origins(self) -> set[tuple[str, tuple[int, ...]]]:
         return {(str(error.node), tuple(error.frame)) for error in self.errors}
@@ -57,9 +62,12 @@ def outcome_of_job(job: Any, timeout: float = 60) -> Outcome:
     assert job.wait(timeout=timeout), f"the job did not end within {timeout} s: {job.progress()}"
     status = str(getattr(job.status, "value", job.status))
     try:
-        return Outcome(_without_empty(job.result(timeout=5)), [], status)
+        results = job.result(timeout=5)
     except dfmesh.JobError as error:
-        return Outcome(_grouped(items_of(job)), list(error.errors), status)
+        items = items_of(job)
+        return Outcome(_grouped(items), list(error.errors), status, [(i.place, i.frame, i.value) for i in items])
+    items = [item for place in results for item in results.items_of(place)]
+    return Outcome(_without_empty(results), [], status, [(item.place, item.frame, item.value) for item in items])
 
 
 def _without_empty(results: Any) -> dict[str, list[Any]]:
@@ -187,14 +195,32 @@ def _adapters() -> dict[str, Any]:
     return {site: SiteAdapters(config, site) for site in config.sites}
 
 
-def simulated(compiled: Any, config: Any, sets: list[dict[str, Any]], seed: int) -> Outcome:
-    """Run on the simulator under one order of delivery."""
-    import dfmesh
+def simulated(
+    compiled: Any, config: Any, sets: list[dict[str, Any]], seed: int, caches: dict[str, Any] | None = None
+) -> Outcome:
+    """Run on the simulator under one order of delivery.
 
-    result = dfmesh.simulate(compiled, config, HOMESITE, sets, seed, _adapters())
-    return Outcome(
-        _without_empty(result.results), list(result.errors), str(getattr(result.status, "value", result.status))
-    )
+    Args:
+        compiled: What to run.
+        config: The federation.
+        sets: Parameter sets.
+        seed: Decides the order.
+        caches: Caches by site, to keep them or to let them fail; new ones by default.
+    """
+    from dfmesh.engine.messages import JobFinished, YieldPackage
+    from dfmesh.engine.simulator import Simulation
+
+    simulation = Simulation(compiled.nets, _adapters(), HOMESITE, seed, caches)
+    end = simulation.run([compiled.parameter_set(given) for given in sets])
+    packages = [message for message in simulation.to_client if isinstance(message, YieldPackage)]
+    packages.sort(key=lambda package: (package.frame, compiled.order.get(package.node, 0)))
+    items = [(package.place, package.frame, package.payload.data) for package in packages]
+    results: dict[str, list[Any]] = {}
+    for place, _, value in items:
+        results.setdefault(place, []).append(value)
+    failures = sorted(end.failures, key=lambda failure: (failure.frame, failure.node))
+    status = str(getattr(end.status, "value", end.status)) if isinstance(end, JobFinished) else "refused"
+    return Outcome(results, [failure.to_error() for failure in failures], status, items)
 
 
 @pytest.fixture(params=TARGETS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections import deque
@@ -23,6 +24,24 @@ Done = Callable[[Any, BaseException | None, float], None]
 """Gets the result, or the exception, and the seconds it took; called on the event loop."""
 
 
+class _Worker:
+    """One thread.
+
+    Attributes:
+        bell: Held by the thread; released to wake it.
+        started: When its present call began; infinity between calls.
+        blocks: Its present call has taken longer than `PATIENCE`: the thread does not count as there for other work.
+    """
+
+    __slots__ = ("bell", "blocks", "started")
+
+    def __init__(self) -> None:
+        self.bell = threading.Lock()
+        self.bell.acquire()
+        self.started = math.inf
+        self.blocks = False
+
+
 class WorkerThreads:
     """Runs blocking functions on threads and gives their results to the event loop, many at a time."""
 
@@ -36,9 +55,10 @@ class WorkerThreads:
         self._work: deque[tuple[Callable[[], Any], Done]] = deque()
         self._results: deque[tuple[Done, Any, BaseException | None, float]] = deque()
         self._lock = threading.Lock()
-        self._asleep: list[threading.Lock] = []
-        self._threads = 0
-        self._awake = 0
+        self._workers: list[_Worker] = []
+        self._asleep: list[_Worker] = []
+        # Threads that are awake and whose calls do not block; changed under the lock.
+        self._at_hand = 0
         self._finished = 0
         self._seen_finished = 0
         self._more = 1
@@ -49,7 +69,7 @@ class WorkerThreads:
     def submit(self, function: Callable[[], Any], done: Done) -> None:
         """Run a function on a thread, then `done` on the event loop."""
         self._work.append((function, done))
-        if not self._awake:
+        if self._at_hand <= 0:
             self._wake(1)
         elif self._watch is None:
             self._watch_progress()
@@ -61,8 +81,8 @@ class WorkerThreads:
             self._watch.cancel()
         self._work.clear()
         with self._lock:
-            for bell in self._asleep:
-                bell.release()
+            for worker in self._asleep:
+                worker.bell.release()
             self._asleep.clear()
 
     def _watch_progress(self) -> None:
@@ -72,6 +92,7 @@ class WorkerThreads:
     def _look(self) -> None:
         """Let more threads take part, twice as many each time, while work waits and none gets done."""
         self._watch = None
+        self._mark_blocked()
         if not self._work or self._closed:
             self._more = 1
             return
@@ -80,54 +101,66 @@ class WorkerThreads:
             self._more *= 2
         else:
             self._more = 1
-        if self._awake < MAX_THREADS:
+        if self._asleep or len(self._workers) < MAX_THREADS:
             self._watch_progress()
+
+    def _mark_blocked(self) -> None:
+        begun_before = time.perf_counter() - PATIENCE
+        with self._lock:
+            for worker in self._workers:
+                if worker.started < begun_before and not worker.blocks:
+                    worker.blocks = True
+                    self._at_hand -= 1
 
     def _wake(self, count: int) -> None:
         """Wake threads, the last that fell asleep first since its memory is warm; start new ones where none sleeps."""
         with self._lock:
             for _ in range(count):
                 if self._asleep:
-                    self._awake += 1
-                    self._asleep.pop().release()
-                elif self._threads < MAX_THREADS:
-                    self._awake += 1
-                    self._threads += 1
-                    name = f"dfmesh-worker-{self._threads}"
-                    threading.Thread(target=self._run, name=name, daemon=True).start()
+                    self._at_hand += 1
+                    self._asleep.pop().bell.release()
+                elif len(self._workers) < MAX_THREADS:
+                    self._at_hand += 1
+                    worker = _Worker()
+                    self._workers.append(worker)
+                    name = f"dfmesh-worker-{len(self._workers)}"
+                    threading.Thread(target=self._run, args=(worker,), name=name, daemon=True).start()
 
-    def _run(self) -> None:
-        bell = threading.Lock()
-        bell.acquire()
+    def _run(self, worker: _Worker) -> None:
         work = self._work
         while not self._closed:
             try:
                 function, done = work.popleft()
             except IndexError:
-                if not self._sleep(bell):
+                if not self._sleep(worker):
                     return
                 continue
             value: Any = None
             error: BaseException | None = None
-            started = time.perf_counter()
+            started = worker.started = time.perf_counter()
             try:
                 value = function()
             except BaseException as raised:
                 error = raised
+            worker.started = math.inf
+            if worker.blocks:
+                with self._lock:
+                    worker.blocks = False
+                    self._at_hand += 1
             if not self._return(done, value, error, time.perf_counter() - started):
                 return
             del function, done, value, error
 
-    def _sleep(self, bell: threading.Lock) -> bool:
+    def _sleep(self, worker: _Worker) -> bool:
         """Sleep until there is work; False if there will be none."""
         with self._lock:
             if self._work:  # Came after the look at the queue, and saw this thread awake.
                 return True
-            self._awake -= 1
+            self._at_hand -= 1
             if self._closed:
                 return False
-            self._asleep.append(bell)
-        bell.acquire()
+            self._asleep.append(worker)
+        worker.bell.acquire()
         return True
 
     def _return(self, done: Done, value: Any, error: BaseException | None, seconds: float) -> bool:

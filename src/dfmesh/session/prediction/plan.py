@@ -191,7 +191,7 @@ class Plan:
         sites: Taking-part sites, the homesite first.
         wires: Ways between sites that something goes along.
         opened: Per taking-part site what gets a token when a frame opens.
-        begin: Seconds until all sites are ready.
+        round_trip: Seconds until the homesite has an answer from all sites.
         latencies: From the homesite to each taking-part site.
     """
 
@@ -202,3 +202,4 @@ class Plan:
         self.wires: dict[tuple[str, str], Wire] = {}
         self.opened: list[list[Target]] = [[] for _ in root.participants]
         self.latencies: list[float] = []
+        self.round_trip = 0.0

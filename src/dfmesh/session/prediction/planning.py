@@ -123,9 +123,12 @@ class Planner:
         for name, net in self._nets.items():
             places = [place for places in net.parameters.values() for place in places]
             plan.opened[position[name]] = [self._targets[place] for place in (*places, *net.starts)]
-        plan.latencies = [
-            0.0 if site == self._home else self._costs.link(self._home, site)[0] for site in plan.root.participants
-        ]
+        sites = plan.root.participants
+        plan.latencies = [self._latency(self._home, site) for site in sites]
+        plan.round_trip = max(self._latency(self._home, site) + self._latency(site, self._home) for site in sites)
+
+    def _latency(self, source: str, destination: str) -> float:
+        return 0.0 if source == destination else self._costs.link(source, destination)[0]
 
     # Steps
 

@@ -76,16 +76,16 @@ class PredictedRun:
                 gc.enable()
 
     def _run(self) -> None:
-        far = max(self._plan.latencies, default=0.0)
-        self._at(2 * far, self._open_sets_now, extended(None, Stage("start", self._plan.root.head), 2 * far))
+        far = self._plan.round_trip
+        self._at(far, self._open_sets_now, extended(None, Stage("start", self._plan.root.head), far))
         agenda, ready, fire = self._agenda, self._ready, self._fire
         while agenda:
             self.now, _, happen, arguments = heapq.heappop(agenda)
             happen(*arguments)
             while ready:
                 fire(*ready.popleft())
-        self.now += 2 * far
-        self.chain = extended(self.chain, Stage("end", self._plan.root.head), 2 * far)
+        self.now += far
+        self.chain = extended(self.chain, Stage("end", self._plan.root.head), far)
 
     def _at(self, time: float, happen: Callable[..., None], *arguments: Any) -> None:
         self.events += 1
