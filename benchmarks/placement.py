@@ -161,7 +161,7 @@ def sizes(seeds: int) -> None:
     few = max(1, seeds * 3 // 5)
     print("\nLarger random problems, objective time; the processor times are of placing alone\n")
     print(
-        "| operations | sites | possible | shape | gap 0 | gap at most 1 % | worst gap | all proven | median | slowest |",
+        "| operations | sites | possible | shape | gap 0 | at most 1 % | worst | all proven | median | slowest |",
         "|---|---|---|---|---|---|---|---|---|---|",
         sep="\n",
     )

@@ -17,7 +17,7 @@ from dfmesh.engine.site_cache import MemoryCache
 from dfmesh.engine.simulator import CLIENT, JOB, SimulatedCarrier, Simulation
 from dfmesh.engine.worker_threads import MAX_THREADS, PATIENCE
 from dfmesh.netir import NetIR, Port, SendYield
-from dfmesh.session.prediction.planning import CONTROL, HEAD
+from dfmesh.session.prediction.planning import CONTROL, FURTHER, HEAD
 
 SITES = {
     "home": ({"op.Make": 0.0031, "op.Use": 0.0417}, None, {"a": (0.0113, 3e6), "b": (0.0071, None)}),
@@ -25,6 +25,9 @@ SITES = {
     "b": ({"op.Use": 0.0291, "op.Merge": 0.0333}, None, {"home": (0.0211, 2e5), "c": (0.0049, 5e4)}),
     "c": ({"op.Use": 0.00097, "op.Merge": 0.0211}, 3, {"home": (0.0057, 1e5)}),
 }
+N = 7
+"""Elements of every sequence."""
+
 SIZES = {"op.Make": 700, "op.Use": 5300, "op.Merge": 1900}
 
 
@@ -77,7 +80,7 @@ class ReferenceRun(Simulation):
             for item in net.transitions:
                 value = self.compiled.costs.sizes[item.id]
                 for route in item.routes:
-                    known = {Port.VALUE: value, Port.ELEMENT: 16.0}
+                    known = {Port.VALUE: value, Port.ELEMENT: SIZES["op.Make"] / N}
                     sizes[route.id] = HEAD + known.get(route.port, 0.0)
                 if isinstance(item.action, SendYield):
                     sizes[item.node] = HEAD + value
@@ -114,7 +117,7 @@ class ReferenceRun(Simulation):
             case messages.YieldPackage(node=node):
                 return self._sizes[node]
             case messages.IterationsDone(frames=frames):
-                return CONTROL * len(frames)
+                return CONTROL + FURTHER * (len(frames) - 1)
             case messages.ScopeEnded() | messages.FrameReport():
                 return CONTROL
         return 0.0
@@ -142,9 +145,7 @@ class TimedCalls:
         seconds = self.run.compiled.costs.compute(node, self.site)
         capacity = self.run.config.sites[self.site].capacity
         short = capacity is None and seconds < PATIENCE
-        workers = self.run.workers.setdefault(
-            (self.site, short), [1 if short else capacity or MAX_THREADS, deque()]
-        )
+        workers = self.run.workers.setdefault((self.site, short), [1 if short else capacity or MAX_THREADS, deque()])
         work = (call, seconds, self.run.answers.get(plan.operation, 1))
         if workers[0]:
             self._begin(workers, work)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from prediction_reference import ReferenceRun, federation
+from prediction_reference import N, ReferenceRun, federation
 
 from dfmesh import Choose, Else, Federation, ForEach, If, Pipeline, PlaceParam, TryFromCache, Yield
-
-N = 7
+from dfmesh.netir import Branch, Loop, LookUp
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +48,7 @@ def loop_in_loop(op: Any) -> None:
         near = op.Use(x=x, site="a")
         with ForEach(op.Make(n=N, site="home"), window=3, node_id="inner") as y:
             found = op.Use(x=[y, near], y=shared, site="c")
-        Yield(op.Use(x=inner_list(y, found), site="b"))
-
-
-def inner_list(loop_variable: Any, value: Any) -> Any:
-    return loop_variable.collect(value)
+        Yield(op.Use(x=y.collect(found), site="b"))
 
 
 def collected(op: Any) -> None:
@@ -110,13 +106,64 @@ PIPELINES = [
 ]  # fmt: skip
 
 
+class Scribe:
+    """Writes pipelines at random: calls, loops, conditions, caches and gatherings in one another."""
+
+    def __init__(self, op: Any, seed: int) -> None:
+        self.op, self.random, self.loops = op, random.Random(seed), 0
+
+    def write(self) -> None:
+        start = self.op.Use(x=1, site=self.site())
+        Yield(self.block([start], 0))
+
+    def site(self) -> str:
+        return self.random.choice(("home", "a", "b", "c"))
+
+    def block(self, values: list[Any], depth: int) -> Any:
+        values = list(values)
+        for _ in range(self.random.randint(1, 3)):
+            kinds = ["call"] * 3 + (["loop", "condition", "cache"] if depth < 3 else [])
+            values.append(getattr(self, self.random.choice(kinds))(values, depth))
+            if self.random.random() < 0.3:
+                Yield(values[-1])
+        return values[-1]
+
+    def call(self, values: list[Any], depth: int) -> Any:
+        x = self.random.sample(values, min(len(values), self.random.randint(1, 2)))
+        return self.op.Use(x=x, y=self.random.randint(0, 9), site=self.site())
+
+    def loop(self, values: list[Any], depth: int) -> Any:
+        self.loops += 1
+        made = self.op.Make(n=N, site="home")
+        with ForEach(made, window=self.random.choice((1, 2, 5, None)), node_id=f"loop{self.loops}") as x:
+            found = self.block([*values, x], depth + 1)
+        if self.random.random() < 0.5:
+            return x.collect(found)
+        return x.reduce(self.op.Merge, found, site=self.random.choice("abc"))
+
+    def condition(self, values: list[Any], depth: int) -> Any:
+        value = self.op.Use(x=self.random.choice(values), site=self.site())
+        with If(value > 0):
+            one = self.block(values, depth + 1)
+        with Else():
+            other = self.block(values, depth + 1)
+        return Choose(value > 0, one, other)
+
+    def cache(self, values: list[Any], depth: int) -> Any:
+        self.loops += 1
+        with TryFromCache(key=[self.loops, values[-1]], site=self.site()) as cache:
+            cache.cache(self.block(values, depth + 1))
+        return cache
+
+
 def both(fed: Federation, write: Callable[[Any], None], sets: int = 1) -> tuple[Any, ReferenceRun]:
     with Pipeline() as pipeline:
         write(fed.ops.op)
     compiled = fed.compile(pipeline, homesite="home", measure=False)
-    there = {node.node for node in compiled.graph.nodes}
-    given = {name: N for name in ("loop", "inner") if name in there}
-    shares = {name: share for name, share in (("if", 1.0), ("cache", 0.0)) if name in there}
+    nodes = compiled.graph.nodes
+    given = {node.node: N for node in nodes if isinstance(node.action, Loop)}
+    shares = {node.node: 1.0 for node in nodes if isinstance(node.action, Branch)}
+    shares |= {node.node: 0.0 for node in nodes if isinstance(node.action, LookUp)}
     filled = [{"p": number} if compiled.parameters else {} for number in range(sets)]
     prediction = fed.predict(compiled, filled, iterations=given, shares=shares)
     reference = ReferenceRun(compiled, fed.config, {"op.Make": list(range(N))})
@@ -140,3 +187,8 @@ def test_prediction_and_engine_agree(fed: Federation, write: Callable[[Any], Non
 
 def test_they_agree_on_more_parameter_sets_than_run_at_a_time(fed: Federation) -> None:
     assert_same(*both(fed, in_parameter_sets, sets=600))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_they_agree_on_random_pipelines(fed: Federation, seed: int) -> None:
+    assert_same(*both(fed, lambda op: Scribe(op, seed).write()))

@@ -111,7 +111,8 @@ class ForEach(Expression, Block):
             seq: The sequence, or a generator's stream, taken element by element.
             window: How many elements run at a time, at least 1.
             on_error: What an error in an iteration does: `fail` the job; `skip` leaves the iteration out of what is
-                collected and reduced; `collect` puts an `IterationError` in its place. With the latter two the job
+                collected and reduced; `collect` puts an `IterationError` in its place in what is collected, and
+                leaves it out of what is reduced. With the latter two the job
                 does not fail.
             node_id: A name for the statement.
             after: Statements that must have ended before.

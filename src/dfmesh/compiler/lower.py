@@ -315,7 +315,7 @@ class _Lowering:
         every = _Inputs(self)
         every.add(Edge(done.index, Port.VALUE))
         owner = self.by_id[loop.node_id]
-        node = self.node(
-            loop, CollectAction(body), every, owner.scope, owner.guard, always_guarded=True, register=False
-        )
+        on_error = OnError.FAIL if loop.on_error == "fail" else OnError.SKIP
+        action = CollectAction(body, on_error)
+        node = self.node(loop, action, every, owner.scope, owner.guard, always_guarded=True, register=False)
         return Edge(node.index, Port.DONE, role=Role.TRIGGER)

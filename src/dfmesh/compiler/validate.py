@@ -29,6 +29,7 @@ from dfmesh.api import (
     node_text,
 )
 from dfmesh.compiler.check_calls import CallChecker, ValueChecker
+from dfmesh.compiler.check_use import use_warnings
 from dfmesh.config import FederationConfig
 from dfmesh.errors import Fault, PipelineError, ValueEncodingError
 from dfmesh.netir import Port
@@ -54,7 +55,7 @@ def validate(pipeline: Pipeline, federation: FederationConfig, *, discovery: boo
     if errors:
         name = f"pipeline {pipeline.name!r}" if pipeline.name else "the pipeline"
         raise PipelineError(f"{name} has {len(errors)} fault{'s' * (len(errors) != 1)}", faults)
-    return faults
+    return [*faults, *use_warnings(pipeline)]
 
 
 class _Validator:

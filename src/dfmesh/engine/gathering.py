@@ -142,11 +142,7 @@ class Gatherings:
             return
         while gathering.next in gathering.tokens:
             token = gathering.tokens.pop(gathering.next)
-            if (
-                isinstance(token, Failed)
-                and gathering.outcome is None
-                and self._on_error(transition) is not OnError.SKIP
-            ):
+            if isinstance(token, Failed) and gathering.outcome is None and self._on_error(transition) is OnError.FAIL:
                 gathering.outcome = token
             if gathering.outcome is None and not isinstance(token, ABNORMAL):
                 if gathering.value is MISSING:

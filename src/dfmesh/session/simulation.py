@@ -12,7 +12,9 @@ from dfmesh.config import FederationConfig
 from dfmesh.engine.adapters import SiteAdapters
 from dfmesh.engine.messages import JobFinished, JobRefused, SiteReport, YieldPackage
 from dfmesh.engine.simulator import Simulation
+from dfmesh.engine.site_cache import Cache
 from dfmesh.errors import OperationFailure
+from dfmesh.session.results import ResultItem
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,8 @@ class SimulationResult:
 
     Attributes:
         status: finished, failed or refused.
-        results: Values by place, in frame order.
+        results: Values by place, in frame order; places without values are left out.
+        items: The same with frame, site and node, over all places in frame order.
         errors: What failed, in frame order.
         seconds: Virtual time that it took.
         messages: Messages sent between peers.
@@ -30,6 +33,7 @@ class SimulationResult:
 
     status: str
     results: dict[str, list[Any]]
+    items: tuple[ResultItem, ...]
     errors: list[OperationFailure]
     seconds: float
     messages: int
@@ -43,6 +47,7 @@ def simulate(
     parameter_sets: Iterable[Mapping[str, Any]] = ({},),
     seed: int = 0,
     adapters: Mapping[str, SiteAdapters] | None = None,
+    caches: Mapping[str, Cache] | None = None,
 ) -> SimulationResult:
     """Run a pipeline with the real adapters on a virtual clock.
 
@@ -53,6 +58,7 @@ def simulate(
         parameter_sets: As in `Session.submit`.
         seed: Decides the delays of all messages and calls; the same seed gives the same run.
         adapters: Adapters by site, to use them again in many runs; made anew by default.
+        caches: Caches by site, to keep them over several runs; empty ones by default.
 
     Raises:
         PipelineError: the pipeline or the parameters have faults.
@@ -60,17 +66,22 @@ def simulate(
     """
     compiled = pipeline if isinstance(pipeline, CompiledPipeline) else compile_pipeline(pipeline, config, homesite)
     offered = adapters or {site: SiteAdapters(config, site) for site in config.sites}
-    simulation = Simulation(compiled.nets, offered, homesite, seed)
+    simulation = Simulation(compiled.nets, offered, homesite, seed, caches)
     end = simulation.run([compiled.parameter_set(given) for given in parameter_sets])
     packages = [message for message in simulation.to_client if isinstance(message, YieldPackage)]
     packages.sort(key=lambda package: (package.frame, compiled.order.get(package.node, 0)))
+    items = tuple(
+        ResultItem(package.place, package.frame, package.payload.data, package.site, package.node)
+        for package in packages
+    )
     results: dict[str, list[Any]] = {}
-    for package in packages:
-        results.setdefault(package.place, []).append(package.payload.data)
+    for item in items:
+        results.setdefault(item.place, []).append(item.value)
     failures = sorted(end.failures, key=lambda failure: (failure.frame, failure.node))
     return SimulationResult(
         status=end.status if isinstance(end, JobFinished) else "refused",
         results=results,
+        items=items,
         errors=[failure.to_error() for failure in failures],
         seconds=simulation.now,
         messages=simulation.messages,

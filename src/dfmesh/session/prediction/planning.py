@@ -35,6 +35,9 @@ HEAD = 36.0
 CONTROL = 28.0
 """Bytes of a message between sites that carries no token: the end of an iteration, a loop or a frame."""
 
+FURTHER = 5.0
+"""Bytes of each further iteration that such a message tells of."""
+
 _SMALLEST_ELEMENT = 16.0
 
 

@@ -16,8 +16,8 @@ from dfmesh.engine.home_job import MAX_OPEN_FRAMES
 from dfmesh.netir import Branch, Call, Choose, Collect, Evaluate, LookUp, Loop, Port, Reduce, SendYield, Store
 from dfmesh.session.prediction.chains import Chain, Stage, extended
 from dfmesh.session.prediction.frames import Frame, Gathering, LoopRun
-from dfmesh.session.prediction.plan import OUTER, OWN, Plan, Reader, Step, Target
-from dfmesh.session.prediction.planning import CONTROL
+from dfmesh.session.prediction.plan import OUTER, OWN, Plan, Reader, Scope, Step, Target
+from dfmesh.session.prediction.planning import CONTROL, FURTHER
 from dfmesh.session.prediction.resources import Wire
 
 
@@ -25,7 +25,8 @@ class PredictedRun:
     """One job.
 
     Attributes:
-        now: Virtual time in seconds; after the end, when the client knew of it.
+        now: Virtual time in seconds.
+        seconds: When the job was over.
         events: How many events there were.
         results: Results that the client got.
         result_bytes: Size of them.
@@ -46,7 +47,9 @@ class PredictedRun:
         self._open_sets = 0
         self._agenda: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._ready: deque[tuple[Step, Frame, Chain]] = deque()
+        self._late: dict[tuple[Wire, Scope], tuple[list[Frame], Chain]] = {}
         self.now = 0.0
+        self.seconds = 0.0
         self.events = 0
         self.results = 0
         self.result_bytes = 0.0
@@ -84,8 +87,8 @@ class PredictedRun:
             happen(*arguments)
             while ready:
                 fire(*ready.popleft())
-        self.now += far
-        self.chain = extended(self.chain, Stage("end", self._plan.root.head), far)
+            if self._late and (not agenda or agenda[0][0] > self.now):
+                self._tell_iterations()
 
     def _at(self, time: float, happen: Callable[..., None], *arguments: Any) -> None:
         self.events += 1
@@ -109,8 +112,9 @@ class PredictedRun:
             for position, latency in enumerate(self._plan.latencies):
                 stage = Stage("start", self._plan.root.participants[position])
                 self._at(self.now + latency, self._opened, frame, position, extended(chain, stage, latency))
-        if not self._open_sets:
-            self.chain = chain
+        if not self._open_sets:  # What is still on its way does not hold up the end.
+            self.seconds = self.now + self._plan.round_trip
+            self.chain = extended(chain, Stage("end", self._plan.root.head), self._plan.round_trip)
 
     def _opened(self, frame: Frame, position: int, chain: Chain) -> None:
         self._deliver(self._plan.opened[position], frame, False, chain)
@@ -277,7 +281,10 @@ class PredictedRun:
             self._control(told, chain, self._set_reported, frame)
             return
         run.done[position] += 1
-        self._control(told, chain, self._iteration_done, frame)
+        if told is None:
+            self._iterations_done([frame], chain)
+        else:
+            self._late.setdefault((told, frame.scope), ([], chain))[0].append(frame)
         self._close_when_done(run, position, chain)
 
     def _close_when_done(self, run: LoopRun, position: int, chain: Chain) -> None:
@@ -325,11 +332,22 @@ class PredictedRun:
         self._send(step, Port.INDEX, frame, False, chain)
         self._send(step, Port.ITERATION, frame, False, chain)
 
-    def _iteration_done(self, frame: Frame, chain: Chain) -> None:
-        frame.open -= 1
-        if not frame.open and frame.run is not None:
-            frame.run.open -= 1
-            self._advance(frame.run, chain)
+    def _tell_iterations(self) -> None:
+        """Tell loops of the iterations that other sites are done with, those of one instant in one message."""
+        late, self._late = self._late, {}
+        for (wire, _), (frames, chain) in late.items():
+            arrival, behind = wire.carry(self.now, CONTROL + FURTHER * (len(frames) - 1), chain)
+            self._at(arrival, self._iterations_done, frames, behind)
+
+    def _iterations_done(self, frames: list[Frame], chain: Chain) -> None:
+        advanced: dict[LoopRun, None] = {}
+        for frame in frames:
+            frame.open -= 1
+            if not frame.open and frame.run is not None:
+                frame.run.open -= 1
+                advanced[frame.run] = None
+        for run in advanced:
+            self._advance(run, chain)
 
     def _tell_end(self, run: LoopRun, chain: Chain) -> None:
         for position, wire in enumerate(run.step.body.tells if run.step.body else ()):
