@@ -87,8 +87,8 @@ __version__ = "0.1.0"
 
 _HOME = {
     "dfmesh.api": (
-        "Advise And BestOf Choose Else Equal ForEach GreaterThan GreaterThanOrEqual If LessThan LessThanOrEqual NodeRef "
-        "Not NotEqual Operation Or Pipeline PlaceParam TryFromCache Yield"
+        "Advise And BestOf Choose Else Equal ForEach GreaterThan GreaterThanOrEqual If LessThan LessThanOrEqual "
+        "NodeRef Not NotEqual Operation Or Pipeline PlaceParam TryFromCache Yield"
     ),
     "dfmesh.config": "FederationConfig",
     "dfmesh.engine.discovery": (
@@ -96,8 +96,8 @@ _HOME = {
         "advisor_of field_advisor"
     ),
     "dfmesh.errors": (
-        "ConfigError DfmeshError Fault IterationError JobCancelledError JobError OperationFailure PipelineError SessionError "
-        "SourceLocation ValueDecodingError ValueEncodingError"
+        "ConfigError DfmeshError Fault IterationError JobCancelledError JobError OperationFailure PipelineError "
+        "SessionError SourceLocation ValueDecodingError ValueEncodingError"
     ),
     "dfmesh.session": "DiscoveryResult Federation Job JobStatus Prediction ResultItem Results Session simulate",
     "dfmesh.values": "register_type",

@@ -56,7 +56,7 @@ class Fault:
         return ": ".join([*parts, self.message]) + hint
 
 
-class _FaultyDocument(DfmeshError):
+class _FaultyDocument(DfmeshError):  # noqa: N818 - a base, never raised itself
     """An error that carries all faults of one document."""
 
     def __init__(self, summary: str, faults: Iterable[Fault]) -> None:
@@ -89,7 +89,7 @@ class SessionClosedError(SessionError):
     """The session was closed before or while something was asked of it."""
 
 
-class OperationFailure(DfmeshError):
+class OperationFailure(DfmeshError):  # noqa: N818 - one of the `errors` of a JobError
     """One operation of a job failed. It is a value: it travels, and is listed in `JobError.errors`.
 
     Attributes:

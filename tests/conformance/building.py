@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import dfmesh
 
 from .descriptions import (
     Branch,
+    Built,
     Cached,
     Call,
     Chosen,
@@ -24,7 +26,6 @@ from .descriptions import (
     Param,
     Ref,
     Sub,
-    SubPipeline,
     TupleE,
     Yield,
 )
@@ -39,18 +40,42 @@ def build(description: Description, ops: Any, salt: str = "") -> Any:
         ops: Operations of the federation.
         salt: Goes into the keys of caches, so that what another run has stored is not found.
     """
+    # Pipelines are not written inside others, so those that are called in this one are made first.
+    subs = {
+        id(sub.pipeline): build(Description(sub.pipeline.body, dict(sub.pipeline.defaults)), ops, salt)
+        for sub in _subs(description.body)
+    }
     with dfmesh.Pipeline() as pipeline:
-        _Builder(ops, description.defaults, salt).block(description.body)
+        _Builder(ops, description.defaults, salt, subs).block(description.body)
     return pipeline
 
 
+def _subs(body: tuple[Any, ...]) -> Iterator[Sub]:
+    for statement in body:
+        if isinstance(statement, Sub):
+            yield statement
+        elif isinstance(statement, Loop | Cached):
+            yield from _subs(statement.body)
+        elif isinstance(statement, Branch):
+            yield from _subs((*statement.then, *(statement.otherwise or ())))
+
+
+def parameter_sets(description: Description, pipeline: Any) -> list[dict[str, Any]]:
+    """Give the parameter sets of a pipeline made from a description.
+
+    A parameter of which only such parts are used as a sub-pipeline leaves out is none: dfmesh would refuse it.
+    """
+    known = pipeline.parameters()
+    return [{name: value for name, value in given.items() if name in known} for given in description.parameter_sets]
+
+
 class _Builder:
-    def __init__(self, ops: Any, defaults: dict[str, Any], salt: str) -> None:
+    def __init__(self, ops: Any, defaults: dict[str, Any], salt: str, subs: dict[int, Any]) -> None:
         self.ops = ops
         self.defaults = defaults
         self.salt = salt
         self.values: dict[str, Any] = {}
-        self.subs: list[tuple[SubPipeline, Any]] = []
+        self.subs = subs
 
     def block(self, body: tuple[Any, ...]) -> None:
         for statement in body:
@@ -109,12 +134,9 @@ class _Builder:
         self.values[cached.id] = block
 
     def _sub(self, sub: Sub) -> None:
-        pipeline = next((made for known, made in self.subs if known is sub.pipeline), None)
-        if pipeline is None:
-            description = Description(sub.pipeline.body, dict(sub.pipeline.defaults))
-            pipeline = build(description, self.ops, self.salt)
-            self.subs.append((sub.pipeline, pipeline))
-        made = pipeline(**{name: self.value(value) for name, value in sub.arguments})
+        pipeline = self.subs[id(sub.pipeline)]
+        given = {name: self.value(value) for name, value in sub.arguments if name in pipeline.parameters()}
+        made = pipeline(**given)
         for place, name in sub.outputs:
             self.values[name] = made[place]
 
@@ -143,7 +165,7 @@ class _Builder:
 
     def value(self, expression: Any) -> Any:
         match expression:
-            case Const(value=value):
+            case Const(value=value) | Built(value=value):
                 return value
             case Param(name=name, path=path):
                 default = {"default": self.defaults[name]} if name in self.defaults else {}

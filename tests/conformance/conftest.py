@@ -47,7 +47,9 @@ class Outcome:
     items: list[tuple[str, tuple[int, ...], Any]] = field(default_factory=list)
 
     def origins(self) -> set[tuple[str, tuple[int, ...]]]:
-        return {(str(error.node), tuple(error.frame)) for error in self.errors}
+        """Give (node, frame) of each error; (~operation, frame) inside sub-pipelines, where ids are numbers."""
+        names = [(str(error.node), error.operation, tuple(error.frame)) for error in self.errors]
+        return {(f"~{operation}" if node.startswith("%") else node, frame) for node, operation, frame in names}
 
 
 def assert_same(found: Any, expected: Any) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
+import calc_plain
+
 # Expressions.
 
 
@@ -27,6 +29,23 @@ class Member(NamedTuple):
 @dataclass(frozen=True)
 class Const:
     value: Any
+
+
+@dataclass(frozen=True)
+class Built:
+    """A constant that is made when it is needed, since an array cannot be compared as others are.
+
+    Attributes:
+        maker: Function of `calc_plain` that makes it.
+        n: Its argument.
+    """
+
+    maker: str
+    n: int
+
+    @property
+    def value(self) -> Any:
+        return getattr(calc_plain, self.maker)(self.n)
 
 
 @dataclass(frozen=True)
@@ -345,6 +364,8 @@ def text(expression: Any) -> str:
     match expression:
         case Const(value=value):
             return repr(value)
+        case Built(maker=maker, n=n):
+            return f"{maker}({n})"
         case Param(name=name, path=path):
             return f"${name}{_path(path)}"
         case Ref(id=name, path=path):
@@ -370,6 +391,7 @@ def _path(path: tuple[Any, ...]) -> str:
 
 __all__ = [
     "Branch",
+    "Built",
     "Cached",
     "Call",
     "Chosen",

@@ -36,6 +36,13 @@ from .descriptions import (
 Outputs = list[tuple[str, Any]]
 
 
+def renamed(body: tuple[Any, ...], prefix: str) -> tuple[tuple[Any, ...], Any]:
+    """Give statements again under other ids and places, and what rewrites an expression of them so."""
+    expansion = _Expansion(prefix, None)
+    statements = expansion.block(body)[0]
+    return statements, expansion.value
+
+
 def expanded(body: tuple[Any, ...]) -> tuple[Any, ...]:
     """Give statements without sub-pipelines that mean the same; ids from inside of one contain a `/`."""
     return _Expansion("", None).block(body)[0]
@@ -64,7 +71,8 @@ class _Expansion:
             case Yield() if self.parameters is not None:
                 return [], [(statement.place, self.value(statement.value))]
             case Yield():
-                return [self._renamed(statement, value=self.value(statement.value))], []
+                place = f"{self.prefix}{statement.place}"
+                return [self._renamed(statement, place=place, value=self.value(statement.value))], []
             case Call():
                 given = tuple((name, self.value(value)) for name, value in statement.arguments)
                 return [self._renamed(statement, arguments=given)], []

@@ -101,6 +101,7 @@ class Options:
         loops: With ForEach.
         odd_names: With node ids and places that are no Python identifiers.
         frames: The most frames of a loop's body in one parameter set.
+        whole: With everything that the language has; see `whole_language`.
     """
 
     operations: int = 30
@@ -109,6 +110,7 @@ class Options:
     loops: bool = True
     odd_names: bool = True
     frames: int = 24
+    whole: bool = False
 
 
 SITES = {
@@ -124,6 +126,14 @@ SITES = {
     "calc.Concat": "ad",
     "calc.Identity": "abcd",
     "calc.FailIf": "abcd",
+    "calc.Array": "abcd",
+    "calc.Grid": "ac",
+    "calc.Columns": "bd",
+    "calc.Names": "abcd",
+    "calc.Span": "bc",
+    "calc.Breaking": "abcd",
+    "calc.Running": "bcd",
+    "calc.Unsteady": "abcd",
 }
 
 ODD = ["class-{}", "self", "Für_{}", "_frame_", "a b {}", "None", "{}%", "x.y[{}]", "0{}", "yield"]
@@ -150,10 +160,17 @@ class Visible:
 
 def random_pipeline(seed: int, options: Options | None = None) -> Description:
     """Make the pipeline of a seed."""
-    return _Maker(random.Random(seed), options or Options()).make()
+    options = options or Options()
+    if options.whole:
+        from .whole_language import WholeMaker
+
+        return WholeMaker(random.Random(seed), options, seed).make()
+    return Maker(random.Random(seed), options).make()
 
 
-class _Maker:
+class Maker:
+    """Makes one pipeline."""
+
     def __init__(self, rng: random.Random, options: Options) -> None:
         self.rng = rng
         self.options = options

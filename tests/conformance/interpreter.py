@@ -34,6 +34,7 @@ import calc_plain
 
 from .descriptions import (
     Branch,
+    Built,
     Cached,
     Call,
     Chosen,
@@ -244,7 +245,7 @@ class _Evaluation:
 
     def _failed_before(self, statement: Any, values: dict[str, Any]) -> Guards:
         ends = [values.get((name,), values.get(name)) for name in getattr(statement, "after", ())]
-        return tuple(end for end in ends if isinstance(end, Failed))
+        return tuple(_listed(end) for end in ends if isinstance(end, Failed))
 
     def _origin(self, node: str, frame: Frame, operation: str, kind: str = "DfmeshError", message: str = "") -> Failed:
         if not self.tolerant:
@@ -425,7 +426,7 @@ class _Evaluation:
 
     def _compute(self, expression: Any, values: dict[str, Any]) -> Any:
         match expression:
-            case Const(value=value):
+            case Const(value=value) | Built(value=value):
                 return value
             case Param(name=name, path=path):
                 return _selected(self.parameters[name], path)

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from dfmesh import Federation
-from dfmesh.compiler import CompiledPipeline
+from dfmesh.compiler import CompiledPipeline, Costs
 from dfmesh.engine import messages
 from dfmesh.engine.call_log import NoCallLog
 from dfmesh.engine.job_controller import JobController, SiteServices
-from dfmesh.engine.site_cache import MemoryCache
 from dfmesh.engine.simulator import CLIENT, JOB, SimulatedCarrier, Simulation
 from dfmesh.engine.worker_threads import MAX_THREADS, PATIENCE
-from dfmesh.netir import NetIR, Port, SendYield
+from dfmesh.netir import Loop, NetIR, Port, SendYield
 from dfmesh.session.prediction.planning import CONTROL, FURTHER, HEAD
 
 SITES = {
@@ -57,6 +56,20 @@ def federation(directory: Path) -> Federation:
     return Federation.load(path)
 
 
+class ForgetfulCache:
+    """Finds nothing."""
+
+    def look_up(self, key: bytes, ttl: Any, *, wait: bool, found: Any, missed: Callable[[], None]) -> bool:
+        missed()
+        return False
+
+    def store(self, key: bytes, value: Any) -> None:
+        return
+
+    def release(self, key: bytes) -> None:
+        return
+
+
 class _Wire:
     def __init__(self, latency: float, per_byte: float) -> None:
         self.latency, self.per_byte, self.free, self.size = latency, per_byte, 0.0, 0.0
@@ -76,9 +89,12 @@ class ReferenceRun(Simulation):
 
     def _token_sizes(self) -> dict[Any, float]:
         sizes: dict[Any, float] = {}
+        graph = self.compiled.graph
+        repeats = {node.action.body: N for node in graph.nodes if isinstance(node.action, Loop)}
+        costs = Costs(graph, self.config, repeats=repeats)
         for net in self.compiled.nets.values():
             for item in net.transitions:
-                value = self.compiled.costs.sizes[item.id]
+                value = costs.sizes[item.id]
                 for route in item.routes:
                     known = {Port.VALUE: value, Port.ELEMENT: SIZES["op.Make"] / N}
                     sizes[route.id] = HEAD + known.get(route.port, 0.0)
@@ -129,7 +145,7 @@ class ReferenceRun(Simulation):
             self.at(0.0, action)
 
         carrier = SimulatedCarrier(self, site)
-        services = SiteServices(carrier, NoCallLog(), MemoryCache(), lambda it: TimedCalls(self, site, it), soon)
+        services = SiteServices(carrier, NoCallLog(), ForgetfulCache(), lambda it: TimedCalls(self, site, it), soon)
         self._controllers[site] = JobController(JOB, net, services)
         self.send(site, self._homesite, messages.JobStarted(JOB))
 

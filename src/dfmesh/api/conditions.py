@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from dfmesh.api.no_value import NoValueYet
 from dfmesh.api.references import Value, with_references
 
 
-class Condition:
+class Condition(NoValueYet):
     """A question about values that do not exist yet. It has no truth value while the pipeline is being written."""
 
     __slots__ = ("operator",)
@@ -23,12 +24,6 @@ class Condition:
 
     def __invert__(self) -> Not:
         return Not(self)
-
-    def __bool__(self) -> bool:
-        raise TypeError(
-            f"the condition {self!r} has no value while the pipeline is being written; use `with If(...):` in place "
-            "of `if`, and `&`, `|`, `~` or And, Or, Not in place of `and`, `or`, `not`"
-        )
 
 
 def _operand(value: Any) -> Any:

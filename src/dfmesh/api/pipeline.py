@@ -72,7 +72,7 @@ class Pipeline(Block):
     ) -> None:
         super().__exit__(kind, error, traceback)
 
-    def __call__(self, **arguments: Any) -> SubPipelineValues:
+    def __call__(self, /, **arguments: Any) -> SubPipelineValues:
         """Use this pipeline as a statement of the one that is being written.
 
         Its statements are copied there; its yields become values: `hour(day=d)["map"]`.

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from dfmesh.api.building import NodeId, node_text
+from dfmesh.api.no_value import NoValueYet
 from dfmesh.netir import Field, Item, Port, Selector
 
 if TYPE_CHECKING:
     from dfmesh.api.conditions import Comparison, Logic
 
 
-class Value:
+class Value(NoValueYet):
     """Something that will have a value when the pipeline runs.
 
     It can be selected from (`value["key"]`, `value[3]`, `value.field("name")`) and compared. It has no value
@@ -64,23 +65,6 @@ class Value:
 
     def __hash__(self) -> int:
         return id(self)
-
-    def __bool__(self) -> NoReturn:
-        raise TypeError(
-            f"{self!r} has no value while the pipeline is being written; use `with If(...):`, and `&`, `|`, `~` "
-            "or And, Or, Not in place of `and`, `or`, `not`"
-        )
-
-    def __iter__(self) -> NoReturn:
-        raise TypeError(
-            f"{self!r} cannot be iterated while the pipeline is being written; use `with ForEach(...) as item:`"
-        )
-
-    def __contains__(self, item: object) -> NoReturn:
-        raise TypeError(f"what {self!r} contains is not known while the pipeline is being written; ask in an operation")
-
-    def __len__(self) -> NoReturn:
-        raise TypeError(f"{self!r} has no length while the pipeline is being written; compute it in an operation")
 
 
 class NodeRef(Value):

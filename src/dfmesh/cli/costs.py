@@ -134,10 +134,10 @@ def _row(operation: str, site: str, provider: str | None, cost: ComputeCost | No
         provider,
         _declared_time(cost),
         _declared_size(cost),
-        record.seconds.value if record is not None and record.seconds.count else None,
-        record.loading.value if record is not None and record.loading.count else None,
+        record.usual.value if record is not None and record.usual.count else None,
+        record.loading if record is not None and record.first.count and record.seconds.count else None,
         record.size.value if record is not None and record.size.count else None,
-        0 if record is None else record.seconds.count,
+        0 if record is None else record.seconds.count + record.first.count,
     )
 
 

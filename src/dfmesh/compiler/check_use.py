@@ -18,6 +18,7 @@ from dfmesh.api import (
     Statement,
     TryFromCache,
     Value,
+    Yield,
 )
 from dfmesh.api.conditions import Condition
 from dfmesh.errors import Fault
@@ -31,6 +32,11 @@ def use_warnings(pipeline: Pipeline) -> list[Fault]:
     """
     used = {reference for statement in pipeline.statements() for reference in _uses(statement)}
     warnings = [_unused(statement) for statement in pipeline.statements() if _is_unused(statement, used)]
+    if not any(isinstance(statement, Yield) for statement in pipeline.statements()):
+        hint = "give what the client shall get to Yield(...)"
+        warnings.append(
+            Fault("the pipeline has no Yield, so it has no results", pipeline.location, hint=hint, severity="warning")
+        )
     warnings += [
         _warning(statement, f"{statement.label} is never reached: {why}", "leave it out, or change the condition")
         for statement, why in _unreached(pipeline.body)

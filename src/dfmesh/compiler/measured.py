@@ -49,7 +49,7 @@ class OperationMeasure(msgspec.Struct, frozen=True):
         provider: Provider in the site; None for the site's own interface.
         site: The site.
         seconds: Time of a call, once the adapter's libraries are loaded.
-        loading: Seconds by which the first call of a freshly started site was longer.
+        first: Time of the first call at a freshly started site, which loads them.
         size: Bytes of a value.
         seen: Number of the fold that last added to it.
     """
@@ -58,7 +58,7 @@ class OperationMeasure(msgspec.Struct, frozen=True):
     provider: str | None
     site: str
     seconds: Mean = Mean()
-    loading: Mean = Mean()
+    first: Mean = Mean()
     size: Mean = Mean()
     seen: int = 0
 
@@ -67,12 +67,22 @@ class OperationMeasure(msgspec.Struct, frozen=True):
         """What it is about."""
         return self.operation, self.provider, self.site
 
+    @property
+    def usual(self) -> Mean:
+        """Time of a call; of the first one where there was no other."""
+        return self.seconds if self.seconds.count else self.first
+
+    @property
+    def loading(self) -> float:
+        """Seconds by which the first call is longer than others."""
+        return max(0.0, self.first.value - self.usual.value)
+
     def joined(self, newer: OperationMeasure) -> OperationMeasure:
         """Take in newer observations."""
         return OperationMeasure(
             *self.key,
             self.seconds.joined(newer.seconds),
-            self.loading.joined(newer.loading),
+            self.first.joined(newer.first),
             self.size.joined(newer.size),
             max(self.seen, newer.seen),
         )
@@ -230,9 +240,12 @@ class MeasuredCosts:
     # What the compiler asks
 
     def seconds(self, operation: str, provider: str | None, site: str) -> float | None:
-        """Seconds of a call at a site; None if none was measured there."""
+        """Seconds of a call at a site; None if none was measured there.
+
+        Where there never was a second call, the first one, however much of it was loading, is the best guess.
+        """
         record = self.operations.get((operation, provider, site))
-        return record.seconds.value if record is not None and record.seconds.count else None
+        return None if record is None or not record.usual.count else record.usual.value
 
     def elsewhere(self, operation: str, provider: str | None, sites: Iterable[str]) -> float:
         """Seconds of a call over those of some sites where it was measured; 0 if it was nowhere."""
@@ -240,13 +253,13 @@ class MeasuredCosts:
         for site in sites:
             record = self.operations.get((operation, provider, site))
             if record is not None:
-                mean = mean.joined(record.seconds)
+                mean = mean.joined(record.usual)
         return mean.value
 
     def loading(self, operation: str, provider: str | None, site: str) -> float:
         """Seconds that the first call at a freshly started site takes longer."""
         record = self.operations.get((operation, provider, site))
-        return 0.0 if record is None else record.loading.value
+        return 0.0 if record is None else record.loading
 
     def size(self, operation: str, provider: str | None, sites: Iterable[str]) -> float | None:
         """Bytes of a value, over some sites; None if none was measured there."""

@@ -304,7 +304,9 @@ _VALUES: dict[type[Statement], str] = {
 
 
 def _iterable(value: Any) -> bool:
-    return hasattr(value, "__iter__") and not isinstance(value, str | bytes | bytearray)
+    # An Arrow table is a sequence of rows to ForEach, though Python does not iterate it.
+    iterable = hasattr(value, "__iter__") or hasattr(value, "to_batches")
+    return iterable and not isinstance(value, str | bytes | bytearray)
 
 
 def _described(statement: Statement) -> str:

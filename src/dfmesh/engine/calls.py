@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
@@ -255,7 +256,7 @@ class Calls:
             return
         if error is not None:
             self._raised(call, error, seconds)
-        elif isinstance(value, _STREAMS):
+        elif isinstance(value, _STREAMS) and not isinstance(value, io.IOBase):  # An open file is no stream of lines.
             self._streams[call] = value
             self._outcome.streams(call)
         else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
 
 from dfmesh.engine.messages import AnyMessage, Payload
 
@@ -36,3 +37,17 @@ class Carrier(Protocol):
         its loss.
         """
         ...
+
+
+@runtime_checkable
+class SpeedMeter(Protocol):
+    """A carrier that knows how fast its connections are, from the times when they had more to take than they could."""
+
+    def saturation(self) -> Mapping[str, tuple[int, float]]:
+        """Give, per peer, the bytes that its connection took in such times, and the seconds; both only grow."""
+        ...
+
+
+def saturation(carrier: Carrier) -> Mapping[str, tuple[int, float]]:
+    """Give what a carrier knows of the speed of its connections; nothing if it is no `SpeedMeter`."""
+    return carrier.saturation() if isinstance(carrier, SpeedMeter) else {}

@@ -10,9 +10,9 @@ from dfmesh import values
 from dfmesh.engine import events, messages
 from dfmesh.engine.call_log import CallLog
 from dfmesh.engine.calls import CallPlan, Calls
-from dfmesh.engine.carrier import Carrier
+from dfmesh.engine.carrier import Carrier, saturation
 from dfmesh.engine.events import Event, Instruction
-from dfmesh.engine.messages import AnyMessage, Failure, Payload, SiteReport, TallyReport
+from dfmesh.engine.messages import AnyMessage, Failure, Payload, SiteReport, SpeedReport, TallyReport
 from dfmesh.engine.net_runner import NetRunner
 from dfmesh.engine.site_cache import Cache
 from dfmesh.engine.statistics import Statistics
@@ -82,6 +82,7 @@ class JobController:
         # Sender and depth of the frames of what comes along each route.
         self._expected = self._runner.wired.senders()
         self._carrier = services.carrier
+        self._saturated_before = saturation(services.carrier)
         self._call_log = services.call_log
         self._cache = services.cache
         self._calls = services.make_calls(self)
@@ -441,7 +442,17 @@ class JobController:
             for send in statistics.sends(transition.ir)
         ]
         tallies = [TallyReport(item.ir.id, item.fired, item.counted) for item in self._transitions if item.fired]
-        return SiteReport(self.site, tuple(operations), dict(self._bytes_sent), tuple(sends), tuple(tallies))
+        return SiteReport(
+            self.site, tuple(operations), dict(self._bytes_sent), tuple(sends), tuple(tallies), self._speeds()
+        )
+
+    def _speeds(self) -> tuple[SpeedReport, ...]:
+        speeds = []
+        for peer, (size, seconds) in saturation(self._carrier).items():
+            size_before, seconds_before = self._saturated_before.get(peer, (0, 0.0))
+            if seconds > seconds_before:
+                speeds.append(SpeedReport(peer, size - size_before, seconds - seconds_before))
+        return tuple(speeds)
 
     def close(self) -> None:
         """Give up what goes on."""

@@ -214,10 +214,10 @@ def elements_of(sequence: Any) -> Iterator[Any]:
     kind = type(sequence).__name__
     if isinstance(sequence, Mapping):
         return iter(sequence.items())
+    if type(sequence).__module__.partition(".")[0] == "pyarrow" and hasattr(sequence, "to_pylist"):
+        return _arrow_elements(sequence)
     if isinstance(sequence, str | bytes | bytearray) or not hasattr(sequence, "__iter__"):
         raise DfmeshError(f"ForEach goes over lists, arrays and the like, not over a value of type {kind}")
-    if type(sequence).__module__.partition(".")[0] == "pyarrow":
-        return _arrow_elements(sequence)
     return iter(sequence)
 
 

@@ -174,6 +174,20 @@ class TallyReport(msgspec.Struct, array_like=True, frozen=True):
     counted: int
 
 
+class SpeedReport(msgspec.Struct, array_like=True, frozen=True):
+    """How fast a connection was while it had more to take than it could.
+
+    Attributes:
+        peer: Receiving peer.
+        size: Bytes that it took in that time.
+        seconds: How long that was.
+    """
+
+    peer: str
+    size: int
+    seconds: float
+
+
 class SiteReport(msgspec.Struct, array_like=True, frozen=True):
     """What one site did for one job so far.
 
@@ -183,6 +197,7 @@ class SiteReport(msgspec.Struct, array_like=True, frozen=True):
         bytes_sent: Peer to the bytes of this job put on the carrier for it, heads of messages included.
         sends: What of that was sent by which transition.
         tallies: How its loops, conditions and look-ups went.
+        speeds: How fast its connections were during the job, as far as that showed.
     """
 
     site: str
@@ -190,6 +205,7 @@ class SiteReport(msgspec.Struct, array_like=True, frozen=True):
     bytes_sent: dict[str, int]
     sends: tuple[SendReport, ...] = ()
     tallies: tuple[TallyReport, ...] = ()
+    speeds: tuple[SpeedReport, ...] = ()
 
 
 class StartJob(Message, frozen=True, tag=10):

@@ -18,6 +18,7 @@ from dfmesh.engine.call_log import NoCallLog
 from dfmesh.engine.calls import CallPlan, describe
 from dfmesh.engine.home_job import HomeJob
 from dfmesh.engine.job_controller import JobController, SiteServices
+from dfmesh.engine.live_input import StreamBrokenError
 from dfmesh.engine.messages import (
     AddParameters,
     AnyMessage,
@@ -206,7 +207,7 @@ class SimulatedCalls:
         self._fed: dict[int, dict[int, list[Any]]] = {}
         self._awaited: dict[int, set[int]] = {}
         self._ready: dict[int, Callable[[], None]] = {}
-        self._broken: dict[int, Failure] = {}
+        self._broken: dict[int, dict[int, Failure]] = {}
         self._closed = False
 
     def start(self, call: int, plan: CallPlan, arguments: dict[str, Any], fed: tuple[int, ...] = ()) -> None:
@@ -222,23 +223,24 @@ class SimulatedCalls:
         if self._closed:
             return
         fed = self._fed.pop(call)
-        failure = self._broken.pop(call, None)
-        if failure is not None:
-            self._controller.broken(call, failure, 0.0)
-            return
+        broken = self._broken.pop(call, {})
         adapter = self._adapters.find(plan.operation, plan.provider)
         ready = dict(arguments)
         for name, item in arguments.items():
-            if type(item) is StreamInput:
-                values_of = fed[item.index]
-                ready[name] = self._as_taken(adapter, name, values_of)
+            if type(item) is not StreamInput:
+                continue
+            failure = broken.get(item.index)
+            if failure is not None and not adapter.streams_into(name):
+                self._controller.broken(call, failure, 0.0)
+                return
+            ready[name] = self._as_taken(adapter, name, fed[item.index], failure)
         self._run(call, plan, ready)
 
-    def _as_taken(self, adapter: Adapter, parameter: str, items: list[Any]) -> Any:
+    def _as_taken(self, adapter: Adapter, parameter: str, items: list[Any], failure: Failure | None) -> Any:
         if not adapter.streams_into(parameter):
             return items
         asynchronous = adapter.kind in (AdapterKind.COROUTINE, AdapterKind.ASYNC_GENERATOR)
-        return _async_iterator(items) if asynchronous else iter(items)
+        return _async_iterator(items, failure) if asynchronous else _iterator(items, failure)
 
     def feed(self, call: int, index: int, value: Any) -> None:
         """As `Calls.feed`; a simulated adapter takes at once and runs when the stream has ended."""
@@ -257,7 +259,7 @@ class SimulatedCalls:
             return
         awaited.discard(index)
         if failure is not None:
-            self._broken.setdefault(call, failure)
+            self._broken.setdefault(call, {})[index] = failure
         if not awaited:
             del self._awaited[call]
             self._simulation.at(self._simulation.delay(), self._ready.pop(call))
@@ -287,6 +289,9 @@ class SimulatedCalls:
                 break
             except BaseException as error:
                 attempt += 1
+                if isinstance(error, StreamBrokenError):
+                    self._controller.broken(call, error.failure, 0.0)
+                    return
                 if attempt > plan.retries:
                     kind, message, trace = describe(error)
                     self._controller.raised(call, kind, message, trace, 0.0)
@@ -307,6 +312,9 @@ class SimulatedCalls:
                 value = self._simulation.event_loop().run_until_complete(_next_of(stream, end))
             else:
                 value = next(stream, end)
+        except StreamBrokenError as error:
+            self._controller.broken(call, error.failure, 0.0)
+            return
         except BaseException as error:
             kind, message, trace = describe(error)
             self._controller.raised(call, kind, message, trace, 0.0)
@@ -321,6 +329,14 @@ async def _next_of(stream: AsyncIterator[Any], end: Any) -> Any:
     return await anext(stream, end)
 
 
-async def _async_iterator(items: list[Any]) -> AsyncIterator[Any]:
+def _iterator(items: list[Any], failure: Failure | None) -> Iterator[Any]:
+    yield from items
+    if failure is not None:
+        raise StreamBrokenError(failure)
+
+
+async def _async_iterator(items: list[Any], failure: Failure | None) -> AsyncIterator[Any]:
     for item in items:
         yield item
+    if failure is not None:
+        raise StreamBrokenError(failure)

@@ -88,13 +88,11 @@ class CostStore:
         Args:
             operation: The operation to forget; None for everything.
         """
-
-        def forget(known: MeasuredCosts) -> MeasuredCosts:
-            return NOTHING_MEASURED if operation is None else known.without(operation)
-
         with self._lock:
-            self._pending = forget(self._pending)
-            self._change(forget)
+            pending, self._pending = self._pending, NOTHING_MEASURED
+            self._change(
+                lambda known: NOTHING_MEASURED if operation is None else known.joined(pending).without(operation)
+            )
 
     def _fold(self) -> None:
         pending, self._pending = self._pending, NOTHING_MEASURED

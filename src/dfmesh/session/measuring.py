@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dfmesh.compiler import CompiledPipeline
 from dfmesh.compiler.graph import Node
 from dfmesh.compiler.measured import (
     RESULT,
+    LinkMeasure,
     Mean,
     MeasuredCosts,
     OperationMeasure,
@@ -18,11 +19,14 @@ from dfmesh.compiler.measured import (
 from dfmesh.engine.messages import OperationReport, SendReport, SiteReport, TallyReport
 from dfmesh.netir import Call, Reduce, Route
 
+LEAST_SATURATED = 1024 * 1024
+"""Bytes from which on the speed of a connection means something."""
+
 Loaded = set[tuple[str, str | None, str]]
 """Operation, provider and site of the adapters that have been called since their site was started."""
 
 
-def measure(compiled: CompiledPipeline, reports: Iterable[SiteReport], loaded: Loaded) -> MeasuredCosts:
+def measure(compiled: CompiledPipeline, reports: Sequence[SiteReport], loaded: Loaded) -> MeasuredCosts:
     """Read from the last reports of a job what its parts have cost.
 
     Args:
@@ -46,7 +50,8 @@ def measure(compiled: CompiledPipeline, reports: Iterable[SiteReport], loaded: L
         for send in _sends(compiled, report):
             sends[send.key] = sends[send.key].joined(send) if send.key in sends else send
     loaded.update(operations)
-    return MeasuredCosts(operations.values(), statements.values(), sends.values())
+    links = [link for report in reports for link in _links(report, compiled)]
+    return MeasuredCosts(operations.values(), statements.values(), sends.values(), links)
 
 
 def _operation(node: Node, entry: OperationReport, site: str, loaded: Loaded) -> OperationMeasure:
@@ -54,25 +59,23 @@ def _operation(node: Node, entry: OperationReport, site: str, loaded: Loaded) ->
     if not isinstance(action, Call | Reduce):
         raise TypeError(f"{node.name} makes no calls")
     key = (action.operation, action.provider, site)
-    seconds, loading = _seconds(entry, warm=key in loaded)
+    seconds, first = _seconds(entry, warm=key in loaded)
     size = Mean() if entry.mean_size is None else Mean(entry.mean_size, entry.done)
-    return OperationMeasure(*key, seconds, loading, size)
+    return OperationMeasure(*key, seconds, first, size)
 
 
 def _seconds(entry: OperationReport, *, warm: bool) -> tuple[Mean, Mean]:
-    """Tell the time of a call from the time that loading took.
+    """Tell the time of a call from that of the first one.
 
     A site that was just started loads an adapter's libraries in the first call, and the calls that began meanwhile
-    wait for them, too. If there were no others, all that is known is how long the first one took.
+    wait for them, too.
     """
     calls = entry.done + entry.failed
     if warm or entry.items:
         return Mean(entry.seconds / calls if calls else 0.0, calls), Mean()
     later = calls - entry.cold
-    if later <= 0:
-        return Mean(), Mean(entry.first_seconds, 1 if calls else 0)
-    each = (entry.seconds - entry.cold_seconds) / later
-    return Mean(each, later), Mean(max(0.0, entry.first_seconds - each), 1)
+    each = (entry.seconds - entry.cold_seconds) / later if later else 0.0
+    return Mean(each, later), Mean(entry.first_seconds, min(calls, 1))
 
 
 def _statement(compiled: CompiledPipeline, tally: TallyReport) -> StatementMeasure:
@@ -86,6 +89,12 @@ def _sends(compiled: CompiledPipeline, report: SiteReport) -> Iterable[SendMeasu
     for send in report.sends:
         if send.size:  # What stays in a process has none, and says nothing about what leaves it.
             yield _send(compiled, send, None if send.route is None else routes[send.route])
+
+
+def _links(report: SiteReport, compiled: CompiledPipeline) -> Iterable[LinkMeasure]:
+    for speed in report.speeds:
+        if speed.peer in compiled.nets and speed.size >= LEAST_SATURATED and speed.seconds > 0:
+            yield LinkMeasure(report.site, speed.peer, bandwidth=Mean(speed.size / speed.seconds, 1))
 
 
 def _send(compiled: CompiledPipeline, send: SendReport, route: Route | None) -> SendMeasure:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-MOST_LINKS = 4096
+MOST_LINKS = 256
 """Length from which on the older part of a chain is kept as a sum, so that long jobs have flat memory."""
 
 

@@ -215,6 +215,9 @@ class PredictedRun:
         self._finish(step, frame, False, chain)
 
     def _look_up(self, step: Step, frame: Frame, chain: Chain) -> None:
+        self._at(self.now, self._looked_up, step, frame, chain)  # A cache answers after all else of the instant.
+
+    def _looked_up(self, step: Step, frame: Frame, chain: Chain) -> None:
         found = bool(step.times(frame.number))
         self._send(step, Port.MISS, frame, found, chain)
         self._finish(step, frame, not found, chain)

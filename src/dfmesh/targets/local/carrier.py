@@ -126,6 +126,10 @@ class LocalCarrier:
         """Peer to the bytes of all its messages so far, counted where they arrive."""
         return {peer: link.bytes_received for peer, link in self._links.items()}
 
+    def saturation(self) -> dict[str, tuple[int, float]]:
+        """As `SpeedMeter.saturation`."""
+        return {peer: (link.full_bytes, link.full_seconds) for peer, link in self._links.items() if link.full_seconds}
+
     @property
     def shared_in_use(self) -> int:
         """Bytes of shared memory that hold something."""

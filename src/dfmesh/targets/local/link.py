@@ -56,6 +56,8 @@ class Link:
     Attributes:
         peer: Name of the peer; the one who made the connection vouches for it.
         generation: Which life of the peer this is, as told to `attach`.
+        full_bytes: Bytes taken by the connection while more was waiting than it could take.
+        full_seconds: How long that was; together they say how fast it is.
     """
 
     def __init__(
@@ -82,6 +84,9 @@ class Link:
         """
         self.peer = peer
         self.generation = 0
+        self.full_bytes = 0
+        self.full_seconds = 0.0
+        self._full_since = 0.0
         self._loop = asyncio.get_running_loop()
         self._codec = codec
         self._on_message = on_message
@@ -283,8 +288,10 @@ class Link:
         self._scheduled = not done
         if self._blocked and done:
             self._loop.remove_writer(connection.fileno())
+            self.full_seconds += self._loop.time() - self._full_since
         elif not self._blocked and not done:
             self._loop.add_writer(connection.fileno(), self._flush)
+            self._full_since = self._loop.time()
         self._blocked = not done
 
     def _write(self, connection: socket.socket) -> bool:
@@ -308,6 +315,8 @@ class Link:
             else:
                 queue[0] = memoryview(chunk)[sent:]
             budget -= sent
+            if self._blocked:
+                self.full_bytes += sent
         return True
 
     # Receiving.
