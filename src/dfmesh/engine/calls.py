@@ -20,6 +20,9 @@ from dfmesh.errors import DfmeshError
 FIRST_BACKOFF = 0.1
 """Seconds before the first retry of a failed call; doubled for each further one."""
 
+MAX_MESSAGE = 10_000
+"""Characters of an exception's message that travel; what is in the middle of a longer one is left out."""
+
 MAX_TRACEBACK = 20_000
 """Characters of a traceback that travel; what is in the middle of a longer one is left out."""
 
@@ -95,6 +98,7 @@ class Calls:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._streams: dict[int, Iterator[Any] | AsyncIterator[Any]] = {}
         self._live: dict[int, dict[int, LiveInput]] = {}
+        self._limited_tasks: set[asyncio.Task[tuple[Any, BaseException | None]]] = set()
         self._closed = False
 
     def start(self, call: int, plan: CallPlan, arguments: dict[str, Any], fed: tuple[int, ...] = ()) -> None:
@@ -159,7 +163,7 @@ class Calls:
         self._closed = True
         for stream_input in [item for items in self._live.values() for item in items.values()]:
             stream_input.end(Failure("", "", "", (), "", "Cancelled", "the job has ended"))
-        for task in list(self._tasks.values()):
+        for task in [*self._tasks.values(), *self._limited_tasks]:
             task.cancel()
         for stream in self._streams.values():
             if isinstance(stream, Generator):
@@ -216,13 +220,26 @@ class Calls:
         return plan.load(await self._on_thread(lambda: self._adapters.find(plan.operation, plan.provider)))
 
     async def _limited(self, plan: CallPlan, arguments: dict[str, Any]) -> Any:
+        if plan.timeout is None:
+            return await self._attempt(plan, arguments)
+        # A task of its own: an adapter that does not listen to its cancellation must not hold up the time-out.
+        task = asyncio.get_running_loop().create_task(self._captured(plan, arguments))
+        self._limited_tasks.add(task)
+        task.add_done_callback(self._limited_tasks.discard)
+        done, _ = await asyncio.wait({task}, timeout=plan.timeout)
+        if not done:
+            task.cancel()
+            raise CallTimeoutError(f"the call took longer than its timeout of {plan.timeout} s")
+        value, error = task.result()
+        if error is not None:
+            raise error
+        return value
+
+    async def _captured(self, plan: CallPlan, arguments: dict[str, Any]) -> tuple[Any, BaseException | None]:
         try:
-            async with asyncio.timeout(plan.timeout):
-                return await self._attempt(plan, arguments)
-        except TimeoutError as error:
-            if plan.timeout is None or error.__cause__ is None:
-                raise
-            raise CallTimeoutError(f"the call took longer than its timeout of {plan.timeout} s") from None
+            return await self._attempt(plan, arguments), None
+        except BaseException as error:  # SystemExit would end the event loop if it left a task.
+            return None, error
 
     async def _attempt(self, plan: CallPlan, arguments: dict[str, Any]) -> Any:
         adapter = await self._adapter(plan)
@@ -325,19 +342,26 @@ def describe(error: BaseException) -> tuple[str, str, str]:
     """Give an exception's kind, message and traceback as text, without dfmesh's own frames before the adapter's."""
     if isinstance(error, _Escaped):
         error = error.error
-    kind = type(error).__name__
-    try:
-        message = str(error)
-    except Exception:
-        message = "(its message could not be made)"
+    kind = _text(lambda: type(error).__name__, MAX_MESSAGE)
+    message = _text(lambda: str(error), MAX_MESSAGE)
     if isinstance(error, SystemExit):
-        message = f"the adapter called sys.exit({error.code!r})"
+        message = _text(lambda: f"the adapter called sys.exit({error.code!r})", MAX_MESSAGE)
     if isinstance(error, DfmeshError):
         return kind, message, ""
-    trace = "".join(traceback.format_exception(type(error), error, _adapter_frames(error)))
-    if len(trace) > MAX_TRACEBACK:
-        trace = f"{trace[: MAX_TRACEBACK // 2]}\n...\n{trace[-MAX_TRACEBACK // 2 :]}"
+    frames = _adapter_frames(error)
+    trace = _text(lambda: "".join(traceback.format_exception(type(error), error, frames)), MAX_TRACEBACK)
     return kind, message, trace
+
+
+def _text(make: Callable[[], str], limit: int) -> str:
+    """Make a text that can travel, whatever the exception's own methods do; the middle of a long one is left out."""
+    try:
+        text = str(make())
+    except BaseException:  # An adapter's exception may raise anything when it is asked for its text.
+        text = "(it raised an error itself when it was asked for its text)"
+    if len(text) > limit:
+        text = f"{text[: limit // 2]}\n...\n{text[-limit // 2 :]}"
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _adapter_frames(error: BaseException) -> Any:

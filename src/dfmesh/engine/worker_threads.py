@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import sys
 import threading
 import time
 from collections import deque
@@ -128,6 +129,7 @@ class WorkerThreads:
 
     def _run(self, worker: _Worker) -> None:
         work = self._work
+        tracing = sys.gettrace()
         while not self._closed:
             try:
                 function, done = work.popleft()
@@ -142,6 +144,8 @@ class WorkerThreads:
                 value = function()
             except BaseException as raised:
                 error = raised
+            if sys.gettrace() is not tracing:  # Of an adapter: it would run, and may raise, in the middle of ours.
+                sys.settrace(tracing)
             worker.started = math.inf
             if worker.blocks:
                 with self._lock:

@@ -1,153 +1,72 @@
-"""A job: one running pipeline, as the client sees it."""
+"""A job: one running pipeline, as the user sees it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import enum
-import logging
-import threading
-import time
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dfmesh.compiler import CompiledPipeline
-from dfmesh.engine.messages import (
-    AddParameters,
-    AnyMessage,
-    CancelJob,
-    CloseParameters,
-    Failure,
-    FrameFinished,
-    JobFinished,
-    JobRefused,
-    JobStarted,
-    Progress,
-    ReportProgress,
-    SiteReport,
-    YieldPackage,
-)
-from dfmesh.errors import JobCancelledError, JobError, OperationFailure, SessionError, ValueDecodingError
-from dfmesh.netir import SendYield
-from dfmesh.session.result_log import INTERRUPT_CHECK, Reader, ResultLog
-from dfmesh.session.results import ResultItem, Results
-
-if TYPE_CHECKING:
-    from dfmesh.session.session import Session
-
-
-MAX_UNFINISHED_SETS = 1024
-"""Parameter sets of a job that run, or wait at the homesite, at a time; further ones wait at the client."""
-
-_log = logging.getLogger("dfmesh.session")
-
-
-class JobStatus(enum.StrEnum):
-    """How a job stands."""
-
-    STARTING = "starting"
-    RUNNING = "running"
-    FINISHED = "finished"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-    @property
-    def over(self) -> bool:
-        """Whether it will not change any more."""
-        return self not in (JobStatus.STARTING, JobStatus.RUNNING)
-
-
-class JobProgress:
-    """How far a job is.
-
-    Attributes:
-        status: Of the job.
-        sites: One report per site: its operations with what waits, runs, is done and has failed, and the bytes it
-            sent, by peer.
-        results: Results that have come.
-    """
-
-    def __init__(self, status: JobStatus, sites: tuple[SiteReport, ...], results: int) -> None:
-        self.status = status
-        self.sites = sites
-        self.results = results
-
-    def bytes_between_sites(self) -> int:
-        """Bytes that sites sent to one another, and for clients to the homesite, heads of messages included."""
-        sizes = [
-            size for site in self.sites for peer, size in site.bytes_sent.items() if not peer.startswith("client:")
-        ]
-        return sum(sizes)
+from dfmesh.engine.messages import CancelJob
+from dfmesh.errors import JobCancelledError, JobError, OperationFailure
+from dfmesh.session.connection import Connection
+from dfmesh.session.job_inbox import JobInbox, JobStatus
+from dfmesh.session.job_progress import JobProgress
+from dfmesh.session.parameter_sets import ParameterFeed, one_set
+from dfmesh.session.result_log import Reader, ResultLog
+from dfmesh.session.results import ResultItem, Results, no_such_place
 
 
 class Job:
-    """One running pipeline. Made by `Session.submit`; all methods may be called from any thread.
+    """One running pipeline. Made by `session.submit`; all methods may be called from any thread.
 
-    Iterating gives the results as they come: `for item in job:` or `async for item in job:`.
+    Iterating gives the results as they come: `for item in job:` or `async for item in job:`. In a coroutine
+    `await job` gives what `job.result()` does.
 
     Attributes:
         id: Unique name of the job.
         compiled: What runs.
     """
 
-    def __init__(self, session: Session, job_id: str, compiled: CompiledPipeline, *, keep_results: bool = True) -> None:
-        self.id = job_id
-        self.compiled = compiled
-        self._session = session
-        self._log = ResultLog(keep=keep_results)
-        self._status = JobStatus.STARTING
-        self._over = threading.Event()
-        self._failures: list[Failure] = []
-        self._reports: tuple[SiteReport, ...] = ()
-        self._progress: list[Callable[[tuple[SiteReport, ...]], None]] = []
-        self._lock = threading.Lock()
-        self._next_frame = 0
-        self._closed = False
-        self._finished_frames = 0
-        self._room = threading.Condition()
-        self._input_error: BaseException | None = None
-        self._callbacks: list[Callable[[ResultItem], None]] = []
-        self._sources = _sources(compiled)
+    def __init__(self, inbox: JobInbox, feed: ParameterFeed, connection: Connection) -> None:
+        """Show a job; `session.submit` makes it.
+
+        Args:
+            inbox: What comes from the homesite.
+            feed: What takes parameter sets there.
+            connection: With the homesite.
+        """
+        self.id = inbox.job
+        self.compiled: CompiledPipeline = inbox.compiled
+        self._inbox = inbox
+        self._feed = feed
+        self._connection = connection
 
     # How it stands
 
     @property
     def status(self) -> JobStatus:
-        """How the job stands now."""
-        return self._status
+        """How the job stands now: starting, running, finished, failed or cancelled."""
+        return self._inbox.status
 
     @property
     def errors(self) -> tuple[OperationFailure, ...]:
         """What has failed, once the job is over; in frame order."""
-        failures = sorted(self._failures, key=lambda failure: (failure.frame, failure.node))
-        return tuple(failure.to_error() for failure in failures)
+        return self._inbox.errors
 
     def progress(self, timeout: float | None = 10.0) -> JobProgress:
-        """Ask all sites how far they are.
+        """Ask all sites how far they are; `print(job.progress())` shows a table.
 
         Args:
-            timeout: Seconds to wait for the answer.
+            timeout: Seconds to wait for the answer; None to wait for ever.
 
         Raises:
             TimeoutError: no answer came in time.
         """
-        if not self._over.is_set():
-            answered = threading.Event()
-
-            def take(reports: tuple[SiteReport, ...]) -> None:
-                self._reports = reports
-                answered.set()
-
-            with self._lock:
-                self._progress.append(take)
-            if self._over.is_set():
-                answered.set()
-            else:
-                self._session.post(ReportProgress(self.id))
-            if not answered.wait(timeout):
-                raise TimeoutError(f"job {self.id}: no answer from its sites within {timeout} s")
-        return JobProgress(self._status, self._reports, len(self._log.store))
+        self._inbox.ask_sites(timeout)
+        return JobProgress(self.status, self._inbox.reports, len(self._inbox.log.store))
 
     # Results
 
@@ -162,11 +81,12 @@ class Job:
         Raises:
             KeyError: the pipeline has no such place.
         """
-        if place is not None and place not in self._sources:
-            raise KeyError(f"no place {place!r}; the pipeline yields to {', '.join(self._sources) or 'none'}")
+        inbox = self._inbox
+        if place is not None and place not in inbox.sources:
+            raise no_such_place(place, list(inbox.sources))
+        order, sources = self.compiled.order, inbox.sources
         return JobResults(
-            self._log,
-            lambda: Reader(self._log, place, ordered=ordered, order=self.compiled.order, sources=self._sources),
+            inbox.log, lambda: Reader(inbox.log, place, ordered=ordered, order=order, sources=sources)
         )
 
     def __iter__(self) -> Iterator[ResultItem]:
@@ -176,7 +96,7 @@ class Job:
         return aiter(self.results(ordered=False))
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the job is over.
+        """Wait until the job is over, however it ends.
 
         Args:
             timeout: Seconds to wait at most; None to wait for ever.
@@ -184,14 +104,7 @@ class Job:
         Returns:
             Whether it is over.
         """
-        self._session.check_may_block()
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while not self._over.is_set():
-            left = INTERRUPT_CHECK if deadline is None else min(INTERRUPT_CHECK, deadline - time.monotonic())
-            if left <= 0:
-                return False
-            self._over.wait(left)
-        return True
+        return self._inbox.wait(timeout)
 
     def result(self, timeout: float | None = None) -> Results:
         """Wait until the job is over and give all its results.
@@ -210,37 +123,41 @@ class Job:
 
     def partial_result(self) -> Results:
         """Give the results that have come so far, of a job that runs, failed or was cancelled."""
-        by_place: dict[str, list[ResultItem]] = {place: [] for place in self._sources}
-        for item in self._log.all():
+        by_place: dict[str, list[ResultItem]] = {place: [] for place in self._inbox.sources}
+        for item in self._inbox.log.all():
             by_place.setdefault(item.place, []).append(item)
         order = self.compiled.order
         for items in by_place.values():
             items.sort(key=lambda item: (item.frame, order.get(item.node, 0)))
-        return Results(by_place)
+        return Results(by_place, range(self._feed.count))
 
     def __await__(self) -> Generator[Any, None, Results]:
-        """Wait, without blocking the event loop, as `result()` does."""
+        """Wait in a coroutine, as `result()` does on a thread."""
         return self._wait_async().__await__()
 
     async def _wait_async(self) -> Results:
-        async for _ in self.results(ordered=False):
-            pass
+        over = asyncio.Event()
+        self._inbox.when_over(partial(_wake, asyncio.get_running_loop(), over))
+        await over.wait()
         return self._outcome()
 
     def _outcome(self) -> Results:
-        if self._input_error is not None:
-            raise self._input_error
-        if self._status is JobStatus.CANCELLED:
-            reason = f": {self._failures[0].message}" if self._failures else ""
+        if self._feed.error is not None:
+            raise self._feed.error
+        if self.status is JobStatus.CANCELLED:
+            errors = self.errors
+            reason = f": {errors[0].message}" if errors else ""
             raise JobCancelledError(f"job {self.id} was cancelled{reason}")
-        if self._status is JobStatus.FAILED:
+        if self.status is JobStatus.FAILED:
             raise JobError(self.id, self.errors)
         return self.partial_result()
 
     # Steering
 
     def send(self, parameters: Mapping[str, Any] | None = None, /, **more: Any) -> int:
-        """Run a further parameter set in this job.
+        """Run a further parameter set in this job, which was submitted with `close=False`.
+
+        If a thousand sets are not done yet, it waits until there is room for another.
 
         Args:
             parameters: The parameters.
@@ -253,131 +170,27 @@ class Job:
             PipelineError: the parameters do not fit the pipeline.
             SessionError: the job takes no more; submit it with `close=False`.
         """
-        filled = self.compiled.parameter_set({**(parameters or {}), **more})
-        payloads = {name: self._session.pack(value) for name, value in filled.items()}
-        self._wait_for_room()
-        with self._lock:
-            if self._closed or self._over.is_set():
-                raise SessionError(f"job {self.id} takes no more parameter sets; submit it with close=False")
-            number = self._next_frame
-            self._next_frame += 1
-            self._session.post(AddParameters(self.id, (number,), payloads))
-        return number
-
-    def _wait_for_room(self) -> None:
-        """Block while as many parameter sets run, or wait at the homesite, as may be there at a time."""
-        with self._room:
-            while self._next_frame - self._finished_frames >= MAX_UNFINISHED_SETS and not self._over.is_set():
-                self._session.check_may_block()
-                self._room.wait(INTERRUPT_CHECK)
-
-    def send_all(self, parameter_sets: Iterable[Mapping[str, Any]], *, close: bool) -> None:
-        """Run further parameter sets as there is room for them; on a thread of its own if they are many.
-
-        Args:
-            parameter_sets: The sets; an iterator is read as the job gets on.
-            close: Whether these are all.
-        """
-        if isinstance(parameter_sets, Sequence) and len(parameter_sets) < MAX_UNFINISHED_SETS:
-            for given in parameter_sets:
-                self.send(given)
-            if close:
-                self.close()
-            return
-        name = f"dfmesh-parameters-{self.id}"
-        threading.Thread(target=self._feed, args=(parameter_sets, close), name=name, daemon=True).start()
-
-    def _feed(self, parameter_sets: Iterable[Mapping[str, Any]], close: bool) -> None:
-        try:
-            for given in parameter_sets:
-                if self._over.is_set():
-                    return
-                self.send(given)
-            if close:
-                self.close()
-        except SessionError:
-            return  # The job or the session has ended meanwhile, which result() tells.
-        except BaseException as error:
-            self._input_error = error
-            self.cancel(f"its parameter sets cannot be read: {error}")
+        return self._feed.send(one_set(parameters, more))
 
     def close(self) -> None:
         """Say that there will be no more parameter sets: the job ends when those given are done."""
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-            self._session.post(CloseParameters(self.id))
+        self._feed.close()
 
     def cancel(self, reason: str = "cancelled by the client") -> None:
         """Stop the job. It is over soon after; results that have come stay."""
-        if not self._over.is_set():
-            self._session.post(CancelJob(self.id, reason))
+        if not self._inbox.over:
+            self._connection.post(CancelJob(self.id, reason))
 
     def on_result(self, callback: Callable[[ResultItem], None]) -> None:
-        """Call a function with each result, on the client's event loop; those that have come are given at once."""
-        self._callbacks.append(callback)
+        """Call a function with each result that comes from now on, as soon as it is there.
 
-    # What the session gives it
-
-    def receive(self, message: AnyMessage) -> None:
-        """Take in a message of the homesite; on the client's event loop."""
-        match message:
-            case YieldPackage():
-                self._take_result(message)
-            case FrameFinished(frame=frame):
-                self._log.frame_finished(frame)
-                with self._room:
-                    self._finished_frames += 1
-                    self._room.notify_all()
-            case JobStarted():
-                self._status = JobStatus.RUNNING
-            case Progress(reports=reports):
-                with self._lock:
-                    takers, self._progress = self._progress, []
-                for take in takers:
-                    take(reports)
-            case JobRefused(failures=failures):
-                self.end(JobStatus.FAILED, list(failures))
-            case JobFinished(status=status, failures=failures, reports=reports):
-                self._reports = reports
-                self.end(JobStatus(status), list(failures))
-
-    def _take_result(self, message: YieldPackage) -> None:
-        try:
-            value = self._session.unpack(message.payload)
-        except ValueDecodingError as error:
-            kind = type(error).__name__
-            failure = Failure(message.site, "Yield", message.node, message.frame, "", kind, str(error))
-            self._failures.append(failure)
-            return
-        item = ResultItem(message.place, message.frame, value, message.site, message.node)
-        self._log.add(item)
-        for callback in self._callbacks:
-            try:
-                callback(item)
-            except Exception:
-                _log.exception("job %s: the callback for results raised", self.id)
-
-    def end(self, status: JobStatus, failures: list[Failure]) -> None:
-        """Take in that the job is over."""
-        if self._over.is_set():
-            return
-        if self._failures and status is JobStatus.FINISHED:
-            status = JobStatus.FAILED
-        self._failures += failures
-        self._status = status
-        self._over.set()
-        with self._room:
-            self._room.notify_all()
-        with self._lock:
-            takers, self._progress = self._progress, []
-        for take in takers:
-            take(self._reports)
-        self._log.close()
+        The calls are made one at a time on a thread of dfmesh's, which does nothing else meanwhile: the function must be
+        quick, and must not wait for a job or a session. `session.submit(..., on_result=...)` misses none.
+        """
+        self._inbox.on_result(callback)
 
     def __repr__(self) -> str:
-        return f"<Job {self.id} {self._status.value}>"
+        return f"<Job {self.id} {self.status.value}>"
 
 
 class JobResults:
@@ -417,9 +230,4 @@ def _wake(loop: asyncio.AbstractEventLoop, news: asyncio.Event) -> None:
         loop.call_soon_threadsafe(news.set)
 
 
-def _sources(compiled: CompiledPipeline) -> dict[str, int]:
-    sources: dict[str, int] = {}
-    for node in compiled.graph.nodes:
-        if isinstance(node.action, SendYield):
-            sources[node.action.place] = sources.get(node.action.place, 0) + 1
-    return sources
+__all__ = ["Job", "JobProgress", "JobResults", "JobStatus"]

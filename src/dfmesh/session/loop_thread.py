@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import Coroutine
@@ -10,6 +11,8 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+_log = logging.getLogger("dfmesh.session")
 
 _lock = threading.Lock()
 _shared: LoopThread | None = None
@@ -26,7 +29,11 @@ class LoopThread:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
+        while not self.loop.is_closed():
+            try:
+                self.loop.run_forever()
+            except BaseException:  # Of a callback, such as SystemExit; all sessions share this loop.
+                _log.exception("something raised on the client's event loop, which goes on")
 
     def start(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         """Run a coroutine on the loop."""

@@ -98,6 +98,7 @@ class Session:
         """Cancel what runs, stop the sites, free everything. May be called again."""
         if self._state == "closed":
             return
+        self.check_may_block()
         self._state = "closed"
         self._loop.start(self._close()).result()
         if self._costs is not None:
@@ -268,6 +269,15 @@ class Session:
     def unpack(self, payload: Payload) -> Any:
         """Give back a value that has come."""
         return self._runner.unpack(payload)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the session was closed."""
+        return self._state == "closed"
+
+    def call_soon(self, function: Callable[[], None]) -> None:
+        """Run a function where messages of the homesite are taken in."""
+        self._loop.loop.call_soon_threadsafe(function)
 
     def check_may_block(self) -> None:
         """Refuse to block the client's event loop, from a callback, since nothing could ever wake it.

@@ -187,7 +187,7 @@ def _deliver_to(on_message: Callable[[AnyMessage], None]) -> Receive:
     def deliver(peer: str, message: AnyMessage) -> None:
         try:
             on_message(message)
-        except Exception as error:
+        except BaseException as error:  # Whatever it is, it must not stay in the middle of a batch of messages.
             text = f"a {type(message).__name__} message was not taken"
             loop.call_exception_handler({"message": text, "exception": error})
 

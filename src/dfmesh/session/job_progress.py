@@ -1,0 +1,140 @@
+"""How far a job is: what its sites did so far, added up for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dfmesh.compiler.explain import bytes_text
+from dfmesh.engine.messages import SiteReport
+from dfmesh.session.job_inbox import JobStatus
+
+_TITLES = ("site", "operation", "done", "running", "waiting", "failed", "seconds")
+_FIRST_NUMBER = 2
+
+
+@dataclass
+class OperationProgress:
+    """One operation at one site, all its statements together.
+
+    Attributes:
+        site: The site.
+        operation: Its name.
+        done: Frames that ended with a value.
+        running: Calls going on.
+        waiting: Frames of which some input is there and some is not.
+        failed: Frames that ended with an error.
+        seconds: Time spent in calls, summed.
+    """
+
+    site: str
+    operation: str
+    done: int = 0
+    running: int = 0
+    waiting: int = 0
+    failed: int = 0
+    seconds: float = 0.0
+
+    @property
+    def cells(self) -> list[str]:
+        """A row of a table: site, operation, done, running, waiting, failed, seconds; a dot for nothing."""
+        counts = (self.done, self.running, self.waiting, self.failed)
+        return [self.site, self.operation, *(str(count) if count else "·" for count in counts), f"{self.seconds:.2f}"]
+
+
+def operations_of(sites: Iterable[SiteReport]) -> list[OperationProgress]:
+    """Add up the statements of each operation at each site, in the order of the sites' reports."""
+    found: dict[tuple[str, str], OperationProgress] = {}
+    for site in sites:
+        for report in site.operations:
+            key = (site.site, report.operation)
+            entry = found.setdefault(key, OperationProgress(*key))
+            entry.done += report.done
+            entry.running += report.running
+            entry.waiting += report.waiting
+            entry.failed += report.failed
+            entry.seconds += report.seconds
+    return list(found.values())
+
+
+def links_of(sites: Iterable[SiteReport]) -> list[tuple[str, str, int]]:
+    """Give the bytes on each link: from, to, bytes; the client's come last."""
+    found: dict[tuple[str, str], int] = {}
+    for site in sites:
+        for peer, size in site.bytes_sent.items():
+            if size and peer != site.site:
+                key = (site.site, "client" if peer.startswith("client:") else peer)
+                found[key] = found.get(key, 0) + size
+    ordered = sorted(found, key=lambda key: (key[1] == "client", key))
+    return [(*key, found[key]) for key in ordered]
+
+
+def bytes_between(sites: Iterable[SiteReport]) -> int:
+    """Add up the bytes that sites sent to one another; what went to the client is not among them."""
+    return sum(size for _, peer, size in links_of(sites) if peer != "client")
+
+
+class JobProgress:
+    """How far a job is. `print(job.progress())` shows a table.
+
+    Attributes:
+        status: Of the job.
+        results: Number of results that have come.
+        sites: What each site says: its statements with what waits, runs, is done and has failed, and the bytes it
+            sent, by peer.
+    """
+
+    def __init__(self, status: JobStatus, sites: Sequence[SiteReport], results: int) -> None:
+        self.status = status
+        self.sites = tuple(sites)
+        self.results = results
+
+    @property
+    def operations(self) -> list[OperationProgress]:
+        """What each operation did at each site, its statements added up."""
+        return operations_of(self.sites)
+
+    @property
+    def links(self) -> list[tuple[str, str, int]]:
+        """Bytes sent so far on each link, as (from, to, bytes); the last `to` is `client`."""
+        return links_of(self.sites)
+
+    @property
+    def bytes_between_sites(self) -> int:
+        """Bytes that sites sent to one another, on behalf of the client included, heads of messages included."""
+        return bytes_between(self.sites)
+
+    def summary(self) -> str:
+        """Say it in one line."""
+        results = f"{self.results} result{'s' * (self.results != 1)}"
+        return f"{self.status.value}, {results}, {bytes_text(self.bytes_between_sites)} between sites"
+
+    def to_text(self) -> str:
+        """Give it as plain text: a line, a row per operation and site, the bytes on the links."""
+        lines = [self.summary()]
+        if operations := self.operations:
+            lines += _columns([list(_TITLES), *(entry.cells for entry in operations)])
+        if links := self.links:
+            lines.append(", ".join(f"{source} → {peer} {bytes_text(size)}" for source, peer, size in links))
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        return f"<JobProgress {self.summary()}>"
+
+
+def _columns(rows: list[list[str]]) -> list[str]:
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return ["  ".join(_aligned(row, widths)).rstrip() for row in rows]
+
+
+def _aligned(row: list[str], widths: list[int]) -> list[str]:
+    return [
+        cell.rjust(width) if number >= _FIRST_NUMBER else cell.ljust(width)
+        for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ]
+
+
+__all__ = ["JobProgress", "OperationProgress", "bytes_between", "links_of", "operations_of"]
