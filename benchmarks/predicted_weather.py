@@ -61,7 +61,7 @@ class Comparison:
         own = self.predict(measure(job.compiled, sites, set() if cold else _all_loaded(job)), cold=cold)
         print(f"{'fresh' if cold else 'warm'} sites: {seconds:.2f} s, first map after {first:.2f} s")
         for name, prediction in (("from the runs before", before), ("from its own costs", own)):
-            size, moved = job.progress().bytes_between_sites(), prediction.bytes_between_sites
+            size, moved = job.progress().bytes_between_sites, prediction.bytes_between_sites
             print(
                 f"  {name:<21} {prediction.seconds:6.2f} s {prediction.seconds / seconds - 1:+7.1%}"
                 f"   {moved:9,.0f} of {size:9,} bytes {moved / size - 1:+6.1%}"

@@ -101,6 +101,10 @@ class OperationFailure(DfmeshError):  # noqa: N818 - one of the `errors` of a Jo
         kind: Name of the exception's class, such as `ValueError`, or a reason such as `SiteLost`.
         message: What the exception said.
         traceback: Traceback at the site as text; empty where there is none.
+        raised_at: Line of the adapter's code that raised, as `file:line`, the file relative to the federation file's
+            directory if it lies below; empty where no adapter raised.
+        caused_by: What the exception was raised from, such as `caused by KeyError: 'us' [stations.py:40]`; empty if
+            from nothing.
     """
 
     def __init__(
@@ -114,6 +118,8 @@ class OperationFailure(DfmeshError):  # noqa: N818 - one of the `errors` of a Jo
         kind: str,
         message: str,
         traceback: str = "",
+        raised_at: str = "",
+        caused_by: str = "",
     ) -> None:
         self.site = site
         self.operation = operation
@@ -123,15 +129,24 @@ class OperationFailure(DfmeshError):  # noqa: N818 - one of the `errors` of a Jo
         self.kind = kind
         self.message = message
         self.traceback = traceback
+        self.raised_at = raised_at
+        self.caused_by = caused_by
         where = f"{location}: " if location else ""
         at = f" at site {site!r}" if site else ""
         in_frame = f", frame {frame}" if frame else ""
-        super().__init__(f"{where}{operation} ({node}){at}{in_frame}: {kind}: {message}")
+        super().__init__(f"{where}{operation} ({node}){at}{in_frame}: {self.cause_and_place}")
 
     @property
     def cause(self) -> str:
         """The exception at the site as `Kind: message`."""
         return f"{self.kind}: {self.message}"
+
+    @property
+    def cause_and_place(self) -> str:
+        """The exception, its place in the adapter and its origin: `Kind: message [file:line] (caused by ...)`."""
+        place = f" [{self.raised_at}]" if self.raised_at else ""
+        origin = f" ({self.caused_by})" if self.caused_by else ""
+        return f"{self.cause}{place}{origin}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +161,7 @@ class IterationError:
         location: The user's `file:line`.
         kind: Name of the exception's class.
         message: What the exception said.
+        raised_at: Line of the adapter's code that raised, as `file:line`; empty where no adapter raised.
     """
 
     site: str
@@ -155,6 +171,7 @@ class IterationError:
     location: str
     kind: str
     message: str
+    raised_at: str = ""
 
 
 class JobError(DfmeshError):
@@ -172,6 +189,9 @@ class JobError(DfmeshError):
         shown = [f"  {error}" for error in self.errors[:10]]
         if count > 10:
             shown.append(f"  ... and {count - 10} more (see .errors)")
+        traced = next((index for index, error in enumerate(self.errors) if error.traceback), None)
+        if traced is not None:
+            shown.append(f"  full traceback: job.errors[{traced}].traceback")
         super().__init__("\n".join([f"job {job_id} failed: {count} error{'s' * (count != 1)}", *shown]))
 
 

@@ -47,7 +47,7 @@ def test_statements_of_an_operation_are_added_up():
 def test_links_leave_out_a_site_itself_and_nothing():
     view = JobView("test", sites=VIEW_SITES)
     assert view.links() == [("a", "b", 2000), ("a", "client", 10)]
-    assert view.bytes_between_sites() == 2000
+    assert view.bytes_between_sites == 2000
 
 
 def test_the_picture_says_what_happens():

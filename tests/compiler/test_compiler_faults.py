@@ -216,3 +216,32 @@ def test_a_reference_to_a_statement_of_another_pipeline(weather: FederationConfi
     with pytest.raises(PipelineError) as raised:
         validate(pipeline, weather)
     assert len(raised.value.faults) == 2
+
+
+def test_a_line_that_a_python_loop_runs_is_wrong_once(weather: FederationConfig) -> None:
+    ops: Any = weather.ops
+    with Pipeline() as pipeline:
+        for hour in range(3):
+            Yield(ops.weather.Read(hours=hour, folder=3))
+    with pytest.raises(PipelineError) as raised:
+        validate(pipeline, weather)
+    faults = raised.value.faults
+    assert len(set(faults)) == len(faults)
+    assert raised.value.summary == f"the pipeline has {len(faults)} fault{'s' * (len(faults) != 1)}"
+
+
+def test_a_parameter_that_a_python_loop_takes_is_wrong_once(weather: FederationConfig) -> None:
+    ops: Any = weather.ops
+    with Pipeline() as pipeline:
+        for _ in range(3):
+            Yield(ops.weather.Read(hour=PlaceParam("hour")))
+    with pytest.raises(PipelineError) as raised:
+        compile_pipeline(pipeline, weather, "app").parameter_set({"hour": "noon"})
+    assert len(raised.value.faults) == 1
+
+
+def test_a_missing_parameter_is_asked_for_as_the_user_gives_it(weather: FederationConfig) -> None:
+    with Pipeline() as pipeline:
+        Yield(PlaceParam("above"), place="x")
+    with pytest.raises(PipelineError, match=r"give --param above=\.\.\."):
+        compile_pipeline(pipeline, weather, "app").parameter_set({}, spelling="--param {}=...")

@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from dfmesh import BestOf, Federation, ForEach, Pipeline, Yield
+from dfmesh import BestOf, Federation, ForEach, Pipeline, TryFromCache, Yield
 from dfmesh.compiler import explain
 from dfmesh.compiler.explain import bytes_text, seconds_text
 
@@ -164,3 +164,56 @@ def test_bytes(size, text):
 )
 def test_seconds(seconds, text):
     assert seconds_text(seconds) == text
+
+
+def test_the_steps_of_a_cache_are_told_apart(federation):
+    t = federation.ops.t
+    with Pipeline() as pipeline:
+        with TryFromCache(key="k", site="app", node_id="cached") as cached:
+            cached.cache(t.Use(x=1))
+        Yield(cached)
+        with TryFromCache(key="l", site=BestOf(["a"]), node_id="listed") as listed:
+            listed.cache(1)
+    explanation = explain(federation.compile(pipeline))
+    found = [(row.label, row.site, row.why) for row in explanation.rows if row.operation == "TryFromCache"]
+    assert found == [
+        ("TryFromCache (look up)", "app", "you chose the site"),
+        ("TryFromCache (store)", "app", "beside its look-up"),
+        ("TryFromCache (look up)", "a", "the only one of your sites that offers it"),
+        ("TryFromCache (store)", "a", "beside its look-up"),
+    ]
+    assert "TryFromCache (store)" in explanation.to_text()
+
+
+def test_the_steps_of_a_loop_are_told_apart(federation):
+    t = federation.ops.t
+    with Pipeline() as pipeline:
+        with ForEach([1, 2]) as number:
+            t.Use(x=number)
+        Yield(number.collect([number, number]))
+        t.Use(x=3, after=number)
+    rows = explain(federation.compile(pipeline)).rows
+    labels = [(row.statement, row.label) for row in rows]
+    assert len(set(labels)) == len(labels)
+    assert {"ForEach", "ForEach (iteration ends)", "ForEach (loop ends)", "Collect (value)", "Collect"} <= {
+        label for _, label in labels
+    }
+
+
+@pytest.mark.parametrize(
+    ("faster", "slower", "why"),
+    [(1, 1.0005, "hardly matters"), (0, 0.0005, "hardly matters"), (1, 1.5, "computes fastest here")],
+)
+def test_tiny_differences_are_no_reason(tmp_path, faster, slower, why):
+    path = tmp_path / "t.dfm.yaml"
+    path.write_text(
+        "dfm: 1.0.0\noperations: {t.Use: {parameters: {x: {}}}}\nsites:\n"
+        f"  b: {{interface: {{t.Use: {{adapter: m.f, compute_cost: {{fixed_time: {slower}}}}}}}}}\n"
+        f"  a: {{interface: {{t.Use: {{adapter: m.f, compute_cost: {{fixed_time: {faster}}}}}}}}}\n"
+        "  app: {}\n"
+    )
+    federation = Federation.load(path)
+    with Pipeline() as pipeline:
+        federation.ops.t.Use(x=1)
+    (row,) = explain(federation.compile(pipeline)).rows
+    assert (row.site, row.why) == ("a", why)

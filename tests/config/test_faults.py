@@ -78,10 +78,10 @@ CASES = {
         "",
     ),
     "syntax": (
-        "dfm: 1.0.0\nsites: {a: 1\nb§: [\n",
+        "dfm: 1.0.0\nsites: §{a: 1\nb: [\n",
         "",
-        "not valid YAML: while parsing a flow mapping that begins in line 2: did not find expected ',' or '}'",
-        "",
+        "not valid YAML: the '{' that begins here is not closed before line 3",
+        "put '}' at its end",
     ),
     "tab": ("dfm: 1.0.0\nsites:\n§\ta: 1\n", None, "not valid YAML", "YAML indents with spaces, not tabs"),
     "duplicate key": ("dfm: 1.0.0\nsites:\n  a: {}\n  §a: {}\n", "sites.a", "'a' is given twice (first in line 3)", ""),

@@ -102,6 +102,7 @@ class Options:
         odd_names: With node ids and places that are no Python identifiers.
         frames: The most frames of a loop's body in one parameter set.
         whole: With everything that the language has; see `whole_language`.
+        tolerant: With loops that leave errors out or collect them.
     """
 
     operations: int = 30
@@ -111,6 +112,7 @@ class Options:
     odd_names: bool = True
     frames: int = 24
     whole: bool = False
+    tolerant: bool = True
 
 
 SITES = {

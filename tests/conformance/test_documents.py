@@ -12,11 +12,11 @@ import pytest
 
 from dfmesh import Pipeline
 
-from .building import build
+from .building import build, parameter_sets
 from .conftest import CALC, CALC_FILE, HOMESITE, canonical, compiled_for, scaled, simulated
 from .generator import Options, random_pipeline
 
-WHOLE = Options(branches=True, failures=True)
+WHOLE = Options(branches=True, failures=True, whole=True)
 
 COMPILE = f"""
 import hashlib, sys
@@ -27,7 +27,7 @@ from dfmesh.compiler import compile_pipeline
 from dfmesh.config import FederationConfig
 config = FederationConfig.load({str(CALC_FILE)!r})
 for seed in range({scaled(300)}):
-    pipeline = build(random_pipeline(seed, Options(branches=True, failures=True)), config.ops)
+    pipeline = build(random_pipeline(seed, Options(branches=True, failures=True, whole=True)), config.ops)
     compiled = compile_pipeline(pipeline, config, {HOMESITE!r})
     nets = getattr(compiled, "nets", compiled)
     whole = b"".join(site.encode() + nets[site].to_bytes() for site in nets)
@@ -61,7 +61,7 @@ def test_documents_hold_everything(number: int, ops: Any, config: Any) -> None:
         text = pipeline.model_dump_json()
         again = Pipeline.load(text)
         assert again.model_dump_json() == text, f"seed {seed}"
-        sets = list(description.parameter_sets)
+        sets = parameter_sets(description, pipeline)
         found, expected = (simulated(compiled_for(each, config), config, sets, 0) for each in (again, pipeline))
         assert canonical(found.results) == canonical(expected.results), f"seed {seed}"
         assert found.origins() == expected.origins(), f"seed {seed}"

@@ -159,7 +159,14 @@ def test_stream_is_its_list() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [Options(), Options(branches=True), Options(branches=True, failures=True)], ids=["plain", "if", "fail"]
+    "options",
+    [
+        Options(),
+        Options(branches=True),
+        Options(branches=True, failures=True),
+        Options(branches=True, failures=True, whole=True),
+    ],
+    ids=["plain", "if", "fail", "whole"],
 )
 def test_random_pipelines_are_sound(options: Options) -> None:
     """They can be interpreted (so selectors fit), are repeatable, and together hold every construct."""
@@ -169,9 +176,11 @@ def test_random_pipelines_are_sound(options: Options) -> None:
         assert description == random_pipeline(seed, options)
         expected = interpret(description)
         assert options.failures or not expected.origins
-        assert sum(1 for statement in walk(description.body) if isinstance(statement, Call)) <= options.operations
+        calls = sum(1 for statement in walk(description.body) if isinstance(statement, Call))
+        assert calls <= options.operations or options.whole  # sub-pipelines are called again
         kinds |= {type(statement).__name__ for statement in walk(description.body)}
-    assert kinds == {"Call", "Yield", "Loop"} | ({"Branch", "Chosen"} if options.branches else set())
+    branches = {"Branch", "Chosen"} if options.branches else set()
+    assert kinds == {"Call", "Yield", "Loop"} | branches | ({"Cached", "Sub"} if options.whole else set())
 
 
 def test_shrinking_finds_the_one_statement_that_matters() -> None:

@@ -167,15 +167,14 @@ class WholeMaker(Maker):
         after = self._after(visible)
         sequence, shape = self._sequence(visible, max(1, self.options.frames // frames))
         loop = self._name("loop")
-        on_error = self.rng.choice(["fail", "fail", "fail", "skip", "collect"])
+        on_error = self.rng.choice(["fail", "fail", "fail", *(["skip", "collect"] if self.options.tolerant else [])])
         inner = [*visible, Visible(Ref(loop), shape.element), Visible(Index(loop), INT)]
         here, around = self.here, self.around
         self.here, self.around = (*here, Index(loop)), (*around, shape.most)
         body = self._block(inner, depth + 1, frames * max(1, shape.most), self.rng.randint(1, 8))
         self.here, self.around = here, around
         gathers = tuple(
-            self._gathered(self._joining(inner), visible, shape, on_error)
-            for _ in range(self.rng.choice([0, 1, 1, 2]))
+            self._gathered(self._joining(inner), visible, shape, on_error) for _ in range(self.rng.choice([0, 1, 1, 2]))
         )
         window = self.rng.choice([None, 1, 1, 2, 3, 4, 5])
         self.waitable.append(loop)

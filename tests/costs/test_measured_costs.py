@@ -17,6 +17,7 @@ from dfmesh.compiler.measured import (
     MeasuredCosts,
     OperationMeasure,
     SendMeasure,
+    SiteMeasure,
     StatementMeasure,
     pipeline_key,
 )
@@ -87,6 +88,7 @@ def test_text_gives_back_the_same_costs() -> None:
         [StatementMeasure("p", "%1", "ForEach", Mean(24.0, 2))],
         [SendMeasure("p", "%1", "ForEach", "element", Mean(49.0, 3))],
         [LinkMeasure("a", "b", Mean(0.1, 1), Mean(1e6, 1))],
+        [SiteMeasure("a", Mean(0.004, 9))],
         folds=9,
     )
     again = MeasuredCosts.from_json(costs.to_json())

@@ -150,10 +150,10 @@ def test_deep_expressions_do_not_end_the_stack(session: Any) -> None:
 @pytest.mark.parametrize("frames", [[()], [(0,), (0,)], [(5,), (2,)], [(0, 1)], [(-1,)]])
 def test_parameter_sets_with_bad_frames(session: Any, frames: list[tuple[int, ...]]) -> None:
     job = session.submit(PLAN, [], close=False)
-    payload = session.pack(3)
+    payload = session._connection.pack(3)
     for frame in frames:
-        session.post(AddParameters(job.id, frame, {"n": payload}))
-    session.post(CloseParameters(job.id))
+        session._connection.post(AddParameters(job.id, frame, {"n": payload}))
+    session._connection.post(CloseParameters(job.id))
     assert job.wait(timeout=LIMIT)
     assert job.status.value == "failed"
     works(session)
@@ -161,8 +161,8 @@ def test_parameter_sets_with_bad_frames(session: Any, frames: list[tuple[int, ..
 
 def test_parameter_sets_without_a_parameter(session: Any) -> None:
     job = session.submit(PLAN, [], close=False)
-    session.post(AddParameters(job.id, (0,), {}))
-    session.post(CloseParameters(job.id))
+    session._connection.post(AddParameters(job.id, (0,), {}))
+    session._connection.post(CloseParameters(job.id))
     assert job.wait(timeout=LIMIT)
     assert job.status.value == "failed"
     works(session)
@@ -170,7 +170,7 @@ def test_parameter_sets_without_a_parameter(session: Any) -> None:
 
 def test_a_job_id_in_use_is_refused_and_the_first_job_goes_on(session: Any) -> None:
     job = session.submit(PLAN, [], close=False)
-    session.post(SubmitJob(job.id, "", {site: net.to_bytes() for site, net in PLAN.nets.items()}))
+    session._connection.post(SubmitJob(job.id, "", {site: net.to_bytes() for site, net in PLAN.nets.items()}))
     job.wait(timeout=0.05)
     works(session)
     job.cancel()

@@ -11,7 +11,7 @@ from prediction_reference import federation
 
 from dfmesh import Else, Federation, ForEach, If, Pipeline, PipelineError, PlaceParam, TryFromCache, Yield
 from dfmesh.compiler import compile_pipeline
-from dfmesh.compiler.measured import Mean, MeasuredCosts, OperationMeasure, StatementMeasure
+from dfmesh.compiler.measured import Mean, MeasuredCosts, OperationMeasure, SiteMeasure, StatementMeasure
 from dfmesh.session.prediction import predict
 
 
@@ -125,6 +125,19 @@ def test_freshly_started_sites_load_once(fed: Federation) -> None:
     assert str(cold.bottleneck) == "loading the libraries of op.Use at a"
     assert warm.measured == 1.0
     assert sum(part.seconds for part in cold.path) == pytest.approx(cold.seconds)
+
+
+def test_the_lag_of_a_site_counts_for_results_and_for_what_comes(fed: Federation) -> None:
+    with Pipeline() as pipeline:
+        Yield(fed.ops.op.Use(x=fed.ops.op.Use(x=1, site="b"), site="a"))
+    measured = MeasuredCosts(sites=[SiteMeasure("a", Mean(0.5, 1))])
+    without, lagging = (
+        predict(compile_pipeline(pipeline, fed.config, "home", measured=costs), fed.config)
+        for costs in (None, measured)
+    )
+    assert lagging.seconds == pytest.approx(without.seconds + 2 * 0.5)
+    assert sum(part.seconds for part in lagging.path) == pytest.approx(lagging.seconds)
+    assert any(str(part) == "waiting for a to take results of its calls" for part in lagging.path)
 
 
 def test_the_same_prediction_comes_out_again(fed: Federation) -> None:

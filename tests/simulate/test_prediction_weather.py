@@ -30,7 +30,7 @@ def test_bytes_of_the_weather_day(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert prediction.assumptions == ()
     assert prediction.measured == 1.0
     assert prediction.results == 4 * 24
-    total = job.progress().bytes_between_sites()
+    total = job.progress().bytes_between_sites
     assert prediction.bytes_between_sites == pytest.approx(total, rel=0.05)
     for link in prediction.links:
         assert link.size == pytest.approx(measured[link.source][link.destination], rel=0.1)

@@ -61,10 +61,14 @@ def _options(
     """Take the options that stand before a command."""
 
 
-@app.command()
+@app.command(short_help="Check a federation file, and a pipeline against it.")
 def validate(
     file: _FederationFile,
     pipeline: Annotated[str | None, typer.Argument(metavar="[PIPELINE]", help=_PIPELINE_HELP)] = None,
+    adapters: Annotated[
+        bool,
+        typer.Option("--adapters", help="Load all adapters as well, in a process per site."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check a federation file, and a pipeline against it; list every mistake with file, line and column."""
@@ -72,10 +76,10 @@ def validate(
     from dfmesh.cli.validating import validate_files
 
     with reported(as_json=as_json):
-        validate_files(file, pipeline, as_json=as_json)
+        validate_files(file, pipeline, adapters=adapters, as_json=as_json)
 
 
-@app.command()
+@app.command(short_help="Show where each operation would run, and why.")
 def explain(
     file: _FederationFile,
     pipeline: _PipelineFile,
@@ -93,7 +97,7 @@ def explain(
         explain_pipeline(file, pipeline, homesite, "json" if as_json else "mermaid" if as_mermaid else "table")
 
 
-@app.command()
+@app.command(short_help="Predict how a pipeline runs: time, bytes, bottleneck.")
 def simulate(
     file: _FederationFile,
     pipeline: _PipelineFile,
@@ -129,7 +133,7 @@ def simulate(
         )
 
 
-@app.command()
+@app.command(short_help="Show what operations cost, declared and measured.")
 def costs(
     file: _FederationFile,
     operation: Annotated[
@@ -146,7 +150,7 @@ def costs(
         (reset_costs if reset else show_costs)(file, operation, as_json=as_json)
 
 
-@app.command()
+@app.command(short_help="Run a pipeline and write its results to files.")
 def run(
     file: _FederationFile,
     pipeline: _PipelineFile,
@@ -170,7 +174,7 @@ def run(
         run_pipeline(RunRequest(file, pipeline, tuple(param or ()), params, out, target.value, homesite, as_json))
 
 
-@_demo.command()
+@_demo.command(short_help="Three national weather services make 24 maps.")
 def weather(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where to write maps and page.")] = Path("weather-day"),
     target: _Target = TargetName.LOCAL,

@@ -168,6 +168,7 @@ def _rest(measured: MeasuredCosts) -> dict[str, Any]:
             | {"bandwidth": item.bandwidth.value if item.bandwidth.count else None}
             for item in measured.links.values()
         ],
+        "sites": [{"site": item.site, "lag": item.lag.value} for item in measured.sites.values()],
     }
 
 
@@ -188,6 +189,9 @@ def _print_statements(measured: MeasuredCosts) -> None:
     ]
     if links:
         _print_table("\n", ("link", "latency", "bandwidth"), links)
+    sites = [(item.site, seconds_text(item.lag.value)) for item in measured.sites.values()]
+    if sites:
+        _print_table("\n", ("site", "lag"), sites)
 
 
 def _print_table(before: str, titles: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:

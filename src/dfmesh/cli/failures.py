@@ -107,7 +107,7 @@ def failure_lines(failure: OperationFailure) -> list[str]:
     where = f"{near_text(failure.location)}: " if failure.location else ""
     frame = f", frame {', '.join(map(str, failure.frame))}" if failure.frame else ""
     at = f" at site {failure.site}" if failure.site else ""
-    return [f"  {where}{failure.operation} ({failure.node}){at}{frame}", f"    {failure.cause}"]
+    return [f"  {where}{failure.operation} ({failure.node}){at}{frame}", f"    {failure.cause_and_place}"]
 
 
 def near(location: SourceLocation) -> SourceLocation:
@@ -148,5 +148,5 @@ def fault_data(fault: Fault) -> dict[str, Any]:
 
 def failure_data(failure: OperationFailure) -> dict[str, Any]:
     """Give a failed operation as data."""
-    names = ("site", "operation", "node", "frame", "location", "kind", "message", "traceback")
+    names = ("site", "operation", "node", "frame", "location", "kind", "message", "raised_at", "caused_by", "traceback")
     return {name: getattr(failure, name) for name in names}

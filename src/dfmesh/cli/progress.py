@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from dfmesh.compiler.explain import bytes_text, seconds_text
+from dfmesh.cli.clock import seconds_since_start
+from dfmesh.compiler.explain import bytes_text, count_text, seconds_text
 from dfmesh.errors import JobCancelledError
+from dfmesh.session.job_progress import OperationProgress, bytes_between, links_of, operations_of
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -26,25 +28,12 @@ REFRESH_SECONDS = 0.25
 
 
 @dataclass
-class OperationProgress:
-    """One operation at one site, all its statements together."""
-
-    site: str
-    operation: str
-    done: int = 0
-    running: int = 0
-    waiting: int = 0
-    failed: int = 0
-    seconds: float = 0.0
-
-
-@dataclass
 class JobView:
     """What is known of a job.
 
     Attributes:
         title: What runs.
-        began: Time of the start, as `time.monotonic` gives it.
+        began: Time of the start, as `time.monotonic` gives it; that of the command, interpreter included, by default.
         status: Of the job, or what happens before there is one.
         first_result_seconds: From the start to the first result; None until then.
         ended_seconds: From the start to the end; None until then.
@@ -53,7 +42,7 @@ class JobView:
     """
 
     title: str
-    began: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=lambda: time.monotonic() - seconds_since_start())
     status: str = "starting sites"
     first_result_seconds: float | None = None
     ended_seconds: float | None = None
@@ -78,40 +67,24 @@ class JobView:
 
     def operations(self) -> list[OperationProgress]:
         """Add up the statements of each operation at each site, in the order of the sites' reports."""
-        found: dict[tuple[str, str], OperationProgress] = {}
-        for site in self.sites:
-            for report in site.operations:
-                key = (site.site, report.operation)
-                entry = found.setdefault(key, OperationProgress(*key))
-                entry.done += report.done
-                entry.running += report.running
-                entry.waiting += report.waiting
-                entry.failed += report.failed
-                entry.seconds += report.seconds
-        return list(found.values())
+        return operations_of(self.sites)
 
     def links(self) -> list[tuple[str, str, int]]:
         """Give the bytes on each link: from, to, bytes; the client's come last."""
-        found: dict[tuple[str, str], int] = {}
-        for site in self.sites:
-            for peer, size in site.bytes_sent.items():
-                if size and peer != site.site:
-                    key = (site.site, "client" if peer.startswith("client:") else peer)
-                    found[key] = found.get(key, 0) + size
-        ordered = sorted(found, key=lambda key: (key[1] == "client", key))
-        return [(*key, found[key]) for key in ordered]
+        return links_of(self.sites)
 
+    @property
     def bytes_between_sites(self) -> int:
         """Bytes sent from one site to another."""
-        return sum(size for _, peer, size in self.links() if peer != "client")
+        return bytes_between(self.sites)
 
     def headline(self) -> str:
         """Say in one line how the job stands."""
         first = (
             "" if self.first_result_seconds is None else f", the first after {seconds_text(self.first_result_seconds)}"
         )
-        results = f"{self.results} result{'s' * (self.results != 1)}{first}"
-        return f"{self.title}: {self.status}, {self.seconds:.1f} s, {results}"
+        results = f"{count_text(self.results, 'result')}{first}"
+        return f"{self.title}: {self.status}, {self.seconds:.1f} s since the command began, {results}"
 
 
 def draw(view: JobView, most_rows: int = 1000) -> RenderableType:
@@ -132,7 +105,7 @@ def draw(view: JobView, most_rows: int = 1000) -> RenderableType:
     if view.sites:
         parts.append(_operations_table(view.operations(), most_rows))
     if links:
-        between = f"between sites {bytes_text(view.bytes_between_sites())}: " if len(links) > 1 else ""
+        between = f"between sites {bytes_text(view.bytes_between_sites)}: " if len(links) > 1 else ""
         parts.append(Text(between + ", ".join(links)))
     return Group(*parts)
 
@@ -149,12 +122,8 @@ def _operations_table(operations: list[OperationProgress], most_rows: int) -> Ta
     shown = _most_active(operations, most_rows)
     site = ""
     for entry in shown:
-        counts = (entry.done, entry.running, entry.waiting, entry.failed)
         style = "red" if entry.failed else "" if entry.running or entry.waiting else "dim"
-        cells = [str(count) if count else "·" for count in counts]
-        table.add_row(
-            "" if entry.site == site else entry.site, entry.operation, *cells, f"{entry.seconds:.2f}", style=style
-        )
+        table.add_row("" if entry.site == site else entry.site, *entry.cells[1:], style=style)
         site = entry.site
     if len(shown) < len(operations):
         table.add_row("", f"… and {len(operations) - len(shown)} more")
@@ -229,7 +198,10 @@ class LiveProgress:
         if sys.stderr.isatty():
             from rich.live import Live
 
-            self._live = Live(self._drawn(), console=self._console, auto_refresh=False)
+            # What is written to sys.stderr or sys.stdout meanwhile, such as what sites print, comes above the table.
+            self._live = Live(
+                self._drawn(), console=self._console, auto_refresh=False, redirect_stderr=True, redirect_stdout=True
+            )
             self._live.start()
             self._asker = ProgressAsker(self.view, REFRESH_SECONDS, lambda view: self._refresh())
         return self
@@ -261,4 +233,4 @@ class LiveProgress:
         return draw(self.view, max(3, self._console.height - 5 - links))
 
 
-__all__ = ["REFRESH_SECONDS", "JobView", "LiveProgress", "OperationProgress", "ProgressAsker", "draw"]
+__all__ = ["REFRESH_SECONDS", "JobView", "LiveProgress", "ProgressAsker", "draw"]

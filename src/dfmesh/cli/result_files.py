@@ -65,7 +65,7 @@ class ResultFiles:
         Raises:
             CommandError: the file cannot be written.
         """
-        suffix = f"-{_safe(item.node)}" if item.place in self._several else ""
+        suffix = f"-{safe_name(item.node)}" if item.place in self._several else ""
         stem = "-".join(f"{part:04d}" for part in item.frame) + suffix
         folder = self.directory / self._folder(item.place)
         try:
@@ -88,7 +88,7 @@ class ResultFiles:
     def _folder(self, place: str) -> str:
         """Give the folder of a place: its name, made safe; two places never share one."""
         if place not in self._folders:
-            wanted = _safe(place)
+            wanted = safe_name(place)
             taken = {folder.lower() for folder in self._folders.values()} | {INDEX}
             names = (wanted if number == 0 else f"{wanted}-{number}" for number in count())
             name = next(name for name in names if name.lower() not in taken)
@@ -116,7 +116,7 @@ class ResultFiles:
         return path
 
 
-def _safe(name: str) -> str:
+def safe_name(name: str) -> str:
     """Make any text a file name of one level that no shell or system takes amiss."""
     return re.sub(r"[^\w.-]+", "_", name).strip("._-") or "_"
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from dfmesh.cli.documents import compile_files
 from dfmesh.cli.failures import fault_data, fault_lines
+from dfmesh.compiler.explain import count_text
+from dfmesh.errors import ConfigError
 from dfmesh.session import Federation
 
 if TYPE_CHECKING:
@@ -18,37 +20,50 @@ if TYPE_CHECKING:
 _MOST_COLUMNS = 8
 
 
-def validate_files(file: Path, pipeline: str | None, *, as_json: bool) -> None:
+def validate_files(file: Path, pipeline: str | None, *, adapters: bool, as_json: bool) -> None:
     """Check a federation file, and a pipeline against it, and say what is there.
 
     Args:
         file: The federation file.
         pipeline: The pipeline, as `load_pipeline` takes it; None for none.
+        adapters: Whether to load the adapters of all sites as well.
         as_json: Whether to print JSON.
 
     Raises:
-        ConfigError: the federation file has mistakes.
-        PipelineError: the pipeline has.
+        ConfigError: the federation file has mistakes, or adapters cannot be loaded.
+        PipelineError: the pipeline has mistakes.
     """
     if pipeline is None:
         federation, compiled = Federation.load(file), None
     else:
         federation, compiled = compile_files(file, pipeline)
     warnings = () if compiled is None else compiled.warnings
+    if adapters:
+        _check_loading(federation, file)
     if as_json:
-        print(json.dumps(_summary(federation, warnings)))
+        print(json.dumps({**_summary(federation, warnings), "adapters_loaded": adapters}))
         return
     from rich.console import Console
 
     console = Console(highlight=False, markup=False)
-    counts = f"{len(federation.sites)} sites, {len(federation.operations)} operations"
-    console.print(f"{file} is fine: federation {federation.name!r}, {counts}", soft_wrap=True)
+    counts = f"{count_text(len(federation.sites), 'site')}, {count_text(len(federation.operations), 'operation')}"
+    loaded = "all adapters can be loaded" if adapters else "adapters were not imported (--adapters does that)"
+    console.print(f"{file} is fine: federation {federation.name!r}, {counts}; {loaded}", soft_wrap=True)
     console.print(offers_table(federation))
     if compiled is not None:
         parameters = f", parameters {', '.join(compiled.parameters)}" if compiled.parameters else ""
-        console.print(f"{pipeline} is fine: {len(compiled.order)} statements{parameters}", soft_wrap=True)
+        statements = count_text(len(compiled.order), "statement")
+        console.print(f"{pipeline} is fine: {statements}{parameters}", soft_wrap=True)
     for warning in warnings:
         console.print("\n".join(["warning:", *fault_lines(warning)]), soft_wrap=True)
+
+
+def _check_loading(federation: Federation, file: Path) -> None:
+    from dfmesh.cli.loading import loading_faults
+
+    faults = loading_faults(federation.config, file)
+    if faults:
+        raise ConfigError(f"{file}: {count_text(len(faults), 'adapter')} cannot be loaded", faults)
 
 
 def _summary(federation: Federation, warnings: tuple[Fault, ...]) -> dict[str, object]:

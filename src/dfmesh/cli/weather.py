@@ -111,8 +111,8 @@ def _print_report(report: Any, watcher: _Watcher) -> None:
     console.print(f"{len(paths)} maps: {paths[0]} to {paths[-1].name}", soft_wrap=True)
     console.print(f"page: {report.page}", soft_wrap=True)
     console.print(
-        f"first map {watcher.first_map_seconds:.2f} s after the command began, "
-        f"job {report.job_seconds:.2f} s from submission to end",
+        f"first map {watcher.first_map_seconds:.2f} s and end {watcher.view.seconds:.2f} s after the command began; "
+        f"the job alone, from its submission to its end, {report.job_seconds:.2f} s",
         soft_wrap=True,
     )
     console.print(report.sentence, style="bold", soft_wrap=True)

@@ -61,8 +61,12 @@ class CompiledPipeline:
         text = node_text(node_id)
         return next(self.placement.sites[node.index] for node in self.graph.nodes if node.node == text)
 
-    def parameter_set(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def parameter_set(self, given: Mapping[str, Any], *, spelling: str = "{}=...") -> dict[str, Any]:
         """Check one parameter set and fill in defaults.
+
+        Args:
+            given: Values by parameter name.
+            spelling: How the user gives a parameter, with `{}` for its name, for messages.
 
         Raises:
             PipelineError: parameters are missing, unknown, or cannot be sent.
@@ -79,11 +83,11 @@ class CompiledPipeline:
             elif parameter.default is not NO_DEFAULT:
                 filled[name] = parameter.default
             else:
-                faults.append(Fault(f"the parameter {name!r} is not given", hint=f"give {name}=..."))
+                faults.append(Fault(f"the parameter {name!r} is not given", hint=f"give {spelling.format(name)}"))
                 continue
             faults += self._misfits(name, filled[name])
         if faults:
-            raise PipelineError("the parameters do not fit the pipeline", faults)
+            raise PipelineError("the parameters do not fit the pipeline", dict.fromkeys(faults))
         return filled
 
     def _misfits(self, name: str, value: Any) -> list[Fault]:

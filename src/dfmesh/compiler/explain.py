@@ -12,12 +12,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from dfmesh.api import BestOf, Operation, Statement, node_text
+from dfmesh.api import BestOf, ForEach, Operation, Reduce, Statement, TryFromCache, node_text
 from dfmesh.compiler.compile import CompiledPipeline
 from dfmesh.compiler.graph import Node
 from dfmesh.compiler.placement import Alternative, alternatives
 from dfmesh.errors import Fault
-from dfmesh.netir import Port, Role, SendYield
+from dfmesh.netir import Collect, Evaluate, LookUp, Port, Role, SendYield, Store
 
 CLIENT = "client"
 """The receiving end of the last links, those of the results."""
@@ -31,6 +31,7 @@ class Row:
         index: Number of the step, in an order in which inputs come first.
         statement: Id of the statement, as users see it (`%3`, or its name).
         operation: Name of the operation or construct.
+        part: Which part of the statement it is, such as `look up`; empty for those that are one step.
         site: Where it runs.
         why: Why there.
         seconds: Time of one call.
@@ -44,6 +45,7 @@ class Row:
     index: int
     statement: str
     operation: str
+    part: str
     site: str
     why: str
     seconds: float
@@ -52,6 +54,11 @@ class Row:
     location: str
     inputs: tuple[tuple[int, float], ...]
     place: str | None
+
+    @property
+    def label(self) -> str:
+        """Name of the operation or construct, with the part that this step is of it."""
+        return f"{self.operation} ({self.part})" if self.part else self.operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +127,7 @@ class Explanation:
         return [
             (
                 row.statement,
-                row.operation,
+                row.label,
                 row.site,
                 row.why,
                 seconds_text(row.seconds),
@@ -142,8 +149,7 @@ class Explanation:
     def link_lines(self) -> list[str]:
         """Say per link how many values and bytes cross it, one line each."""
         return [
-            f"{link.source} -> {link.destination}: {bytes_text(link.size)} in {len(link.values)} "
-            f"value{'s' * (len(link.values) != 1)}"
+            f"{link.source} -> {link.destination}: {bytes_text(link.size)} in {count_text(len(link.values), 'value')}"
             for link in self.links
         ]
 
@@ -158,7 +164,7 @@ class Explanation:
         lines = ["flowchart LR"]
         for number, (site, rows) in enumerate(self._by_site()):
             lines.append(f'  subgraph s{number}["{_mermaid(site)}"]')
-            lines += [f'    n{row.index}["{_mermaid(row.operation)} {_mermaid(row.statement)}"]' for row in rows]
+            lines += [f'    n{row.index}["{_mermaid(row.label)} {_mermaid(row.statement)}"]' for row in rows]
             lines.append("  end")
         for row in self.rows:
             lines += [self._arrow(source, size, row) for source, size in row.inputs]
@@ -188,6 +194,10 @@ class Explanation:
         links = "<br>".join(escape(line) for line in [*self.link_lines(), self.summary()])
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{links}</p>"
 
+
+LEAST_SECONDS = 0.001
+LEAST_SHARE = 0.01
+"""Differences below this time, or this share of the whole, are no reason: the estimates are not that good."""
 
 COLUMNS = ("statement", "operation", "site", "why", "seconds", "size", "next best", "where")
 """Titles of the table."""
@@ -225,6 +235,7 @@ def _row(node: Node, compiled: CompiledPipeline, other: Alternative | None, stat
         index=node.index,
         statement=node.node,
         operation=node.name,
+        part=_part(node, statement),
         site=site,
         why=_why(node, compiled, other, statement),
         seconds=compiled.costs.compute(node, site),
@@ -234,6 +245,20 @@ def _row(node: Node, compiled: CompiledPipeline, other: Alternative | None, stat
         inputs=_inputs(node, compiled),
         place=node.action.place if isinstance(node.action, SendYield) else None,
     )
+
+
+def _part(node: Node, statement: Statement | None) -> str:
+    """Tell the steps of one statement apart, where it has several."""
+    match node.action:
+        case LookUp():
+            return "look up"
+        case Store():
+            return "store"
+        case Evaluate():
+            return "iteration ends" if isinstance(statement, ForEach) else "value"
+        case Collect() if isinstance(statement, ForEach):
+            return "loop ends"
+    return ""
 
 
 def _inputs(node: Node, compiled: CompiledPipeline) -> tuple[tuple[int, float], ...]:
@@ -250,26 +275,30 @@ def _why(node: Node, compiled: CompiledPipeline, other: Alternative | None, stat
     graph, sites = compiled.graph, compiled.placement.sites
     if node.beside is not None:
         beside = graph.nodes[node.beside]
-        return f"beside {beside.name} {beside.node}"
-    if isinstance(statement, Operation) and isinstance(statement.site, str):
-        return "you chose the site"
-    if node.candidates is not None and len(node.candidates) == 1:
-        listed = isinstance(statement, Operation) and isinstance(statement.site, BestOf) and statement.site.sites
-        return "the only one of your sites that offers it" if listed else "the only site that offers it"
+        return "beside its look-up" if isinstance(node.action, Store) else f"beside {beside.name} {beside.node}"
+    if node.candidates is not None and isinstance(statement, Operation | Reduce | TryFromCache):
+        if isinstance(statement.site, str):
+            return "you chose the site"
+        if len(node.candidates) == 1:
+            listed = isinstance(statement.site, BestOf) and statement.site.sites
+            return "the only one of your sites that offers it" if listed else "the only site that offers it"
     if other is None:
         return "its inputs and consumers are here"
-    return _cost_reason(node, compiled, other) or (
+    return _cost_reason(node, compiled, other, statement) or (
         "homesite" if sites[node.index] == compiled.homesite else "declared first"
     )
 
 
-def _cost_reason(node: Node, compiled: CompiledPipeline, other: Alternative) -> str:
+def _cost_reason(node: Node, compiled: CompiledPipeline, other: Alternative, statement: Statement | None) -> str:
     """Say what makes the next best site more expensive; empty if it is not."""
     costs, here = compiled.costs, compiled.placement.sites[node.index]
-    if other.seconds > 0 and costs.compute(node, other.site) > costs.compute(node, here):
+    least = max(LEAST_SECONDS, LEAST_SHARE * compiled.placement.estimate.seconds)
+    if other.seconds >= least and costs.compute(node, other.site) - costs.compute(node, here) >= least:
         return "computes fastest here"
     if other.seconds <= 0 and other.bytes_moved <= 0:
         return ""
+    if other.seconds < least and other.bytes_moved <= 0:
+        return "hardly matters"
     inputs = {
         edge.source
         for edge in node.edges
@@ -278,7 +307,9 @@ def _cost_reason(node: Node, compiled: CompiledPipeline, other: Alternative) -> 
     if not inputs:
         return "near its consumers" if other.bytes_moved > 0 else "ends earliest here"
     largest = max(sorted(inputs), key=lambda source: costs.sizes[source])
-    return f"its {bytes_text(costs.sizes[largest])} input from {compiled.graph.nodes[largest].node} is here"
+    source = compiled.graph.nodes[largest]
+    part = _part(source, statement) if source.node == node.node else ""
+    return f"its {bytes_text(costs.sizes[largest])} {part or f'input from {source.node}'} is here"
 
 
 def _links(compiled: CompiledPipeline) -> tuple[Link, ...]:
@@ -304,6 +335,11 @@ def _links(compiled: CompiledPipeline) -> tuple[Link, ...]:
         Link(source, destination, tuple(sorted(values)), sum(size for _, size in sorted(values.items())))
         for (source, destination), values in sorted(crossing.items(), key=lambda item: (item[0][1] == CLIENT, item[0]))
     )
+
+
+def count_text(number: int, noun: str) -> str:
+    """Write a number of things: `1 value`, `2 values`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def bytes_text(size: float) -> str:
@@ -355,4 +391,4 @@ def _columns(rows: list[tuple[str, ...]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-__all__ = ["CLIENT", "COLUMNS", "Explanation", "Link", "Row", "bytes_text", "explain", "seconds_text"]
+__all__ = ["CLIENT", "COLUMNS", "Explanation", "Link", "Row", "bytes_text", "count_text", "explain", "seconds_text"]

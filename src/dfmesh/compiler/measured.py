@@ -176,6 +176,29 @@ class LinkMeasure(msgspec.Struct, frozen=True):
         )
 
 
+class SiteMeasure(msgspec.Struct, frozen=True):
+    """How busy a site is besides its calls.
+
+    Attributes:
+        site: The site.
+        lag: Seconds until the site has time for what has come or has been computed.
+        seen: As in `OperationMeasure`.
+    """
+
+    site: str
+    lag: Mean = Mean()
+    seen: int = 0
+
+    @property
+    def key(self) -> str:
+        """What it is about."""
+        return self.site
+
+    def joined(self, newer: SiteMeasure) -> SiteMeasure:
+        """Take in newer observations."""
+        return SiteMeasure(self.site, self.lag.joined(newer.lag), max(self.seen, newer.seen))
+
+
 class _Record(Protocol):
     @property
     def key(self) -> Any: ...
@@ -198,6 +221,7 @@ class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     statements: list[StatementMeasure] = []
     sends: list[SendMeasure] = []
     links: list[LinkMeasure] = []
+    sites: list[SiteMeasure] = []
 
 
 class MeasuredCosts:
@@ -209,6 +233,7 @@ class MeasuredCosts:
         statements: By pipeline, statement and its name.
         sends: By pipeline, statement, its name and output.
         links: By source and destination.
+        sites: By name.
     """
 
     def __init__(
@@ -217,6 +242,7 @@ class MeasuredCosts:
         statements: Iterable[StatementMeasure] = (),
         sends: Iterable[SendMeasure] = (),
         links: Iterable[LinkMeasure] = (),
+        sites: Iterable[SiteMeasure] = (),
         folds: int = 0,
     ) -> None:
         """Take records; of two about the same the later one counts.
@@ -226,6 +252,7 @@ class MeasuredCosts:
             statements: How loops, conditions and look-ups went.
             sends: What outputs take when they are sent.
             links: How fast sites send.
+            sites: How busy they are besides.
             folds: How often something was added.
         """
         self.folds = folds
@@ -233,9 +260,10 @@ class MeasuredCosts:
         self.statements = {record.key: record for record in statements}
         self.sends = {record.key: record for record in sends}
         self.links = {record.key: record for record in links}
+        self.sites = {record.key: record for record in sites}
 
     def __bool__(self) -> bool:
-        return bool(self.operations or self.statements or self.sends or self.links)
+        return bool(self.operations or self.statements or self.sends or self.links or self.sites)
 
     # What the compiler asks
 
@@ -290,6 +318,10 @@ class MeasuredCosts:
         record = self.links.get((source, destination))
         return record.bandwidth.value if record is not None and record.bandwidth.count else None
 
+    def lag(self, site: str) -> float:
+        """Seconds until a site has time for what has come or was computed; 0 if that was not measured."""
+        return self.sites[site].lag.value if site in self.sites else 0.0
+
     # Changing
 
     def joined(self, newer: MeasuredCosts) -> MeasuredCosts:
@@ -300,6 +332,7 @@ class MeasuredCosts:
             _joined(self.statements, newer.statements, fold),
             _joined(self.sends, newer.sends, fold),
             _joined(self.links, newer.links, fold),
+            _joined(self.sites, newer.sites, fold),
             fold,
         )
 
@@ -310,6 +343,7 @@ class MeasuredCosts:
             self.statements.values(),
             (record for record in self.sends.values() if record.name != operation),
             self.links.values(),
+            self.sites.values(),
             self.folds,
         )
 
@@ -324,6 +358,7 @@ class MeasuredCosts:
             [self.statements[key] for key in sorted(self.statements)],
             [self.sends[key] for key in sorted(self.sends)],
             [self.links[key] for key in sorted(self.links)],
+            [self.sites[key] for key in sorted(self.sites)],
         )
         return msgspec.json.format(msgspec.json.encode(document), indent=1)
 
@@ -337,7 +372,9 @@ class MeasuredCosts:
         document = msgspec.json.decode(data, type=_Document)
         if document.version != _VERSION:
             raise ValueError(f"it has version {document.version}, and {_VERSION} is the one known here")
-        return cls(document.operations, document.statements, document.sends, document.links, document.folds)
+        return cls(
+            document.operations, document.statements, document.sends, document.links, document.sites, document.folds
+        )
 
 
 _VERSION = 1

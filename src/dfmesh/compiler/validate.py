@@ -50,12 +50,13 @@ def validate(pipeline: Pipeline, federation: FederationConfig, *, discovery: boo
     Raises:
         PipelineError: it has faults; all of them are listed.
     """
-    faults = list(_Validator(pipeline, federation, discovery=discovery).faults())
+    # A line that a Python loop ran several times is one place, and what is wrong there is wrong once.
+    faults = list(dict.fromkeys(_Validator(pipeline, federation, discovery=discovery).faults()))
     errors = [fault for fault in faults if fault.severity == "error"]
     if errors:
         name = f"pipeline {pipeline.name!r}" if pipeline.name else "the pipeline"
         raise PipelineError(f"{name} has {len(errors)} fault{'s' * (len(errors) != 1)}", faults)
-    return [*faults, *use_warnings(pipeline)]
+    return list(dict.fromkeys([*faults, *use_warnings(pipeline)]))
 
 
 class _Validator:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, cast
 
+from dfmesh.config.syntax import syntax_fault
 from dfmesh.errors import Fault, SourceLocation
 
 INT_TAG = "tag:yaml.org,2002:int"
@@ -14,6 +15,7 @@ FLOAT_TAG = "tag:yaml.org,2002:float"
 BOOL_TAG = "tag:yaml.org,2002:bool"
 NULL_TAG = "tag:yaml.org,2002:null"
 MERGE_TAG = "tag:yaml.org,2002:merge"
+MAPPING_TAG = "tag:yaml.org,2002:map"
 STANDARD_TAGS = "tag:yaml.org,2002:"
 
 
@@ -122,7 +124,7 @@ class Documents:
         try:
             return Document(name, cast("Node | None", yaml.compose(stream, Loader=loader)))
         except yaml.YAMLError as error:
-            self._report(_syntax_fault(name, error, content))
+            self._report(syntax_fault(name, error, content))
         except RecursionError:
             self._report(Fault("is nested too deeply", SourceLocation(name, 1, 1)))
         return None
@@ -134,22 +136,6 @@ class _NamedBytes(io.BytesIO):
     def __init__(self, content: bytes, name: str) -> None:
         super().__init__(content)
         self.name = name
-
-
-def _syntax_fault(name: str, error: Exception, content: bytes) -> Fault:
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
-    context, begin = getattr(error, "context", None), getattr(error, "context_mark", None)
-    if isinstance(context, str):
-        began = f" that begins in line {begin.line + 1}" if begin and mark and begin.line != mark.line else ""
-        problem = f"{context}{began}: {problem}"
-    message = f"not valid YAML: {' '.join(str(problem).split())}"
-    if mark is None:
-        return Fault(message, SourceLocation(name, 1, 1))
-    lines = content.decode(errors="replace").splitlines()
-    is_tab = mark.line < len(lines) and lines[mark.line][mark.column : mark.column + 1] == "\t"
-    hint = "YAML indents with spaces, not tabs" if is_tab else ""
-    return Fault(message, SourceLocation(name, mark.line + 1, mark.column + 1), hint=hint)
 
 
 def location_of(node: Node) -> SourceLocation:

@@ -161,7 +161,8 @@ def _open(name: str, reader: Reader) -> Document | None:
     try:
         document = reader.documents.open(name)
     except OSError as error:
-        reader.faults.append(Fault(f"cannot read {name}: {error.strerror}"))
+        folder = "" if os.path.isabs(name) else f" in {os.getcwd()}"
+        reader.faults.append(Fault(f"cannot read {name}{folder}: {error.strerror}"))
         return None
     if document is not None and document.root is None:
         reader.faults.append(Fault(f"{name} is empty", hint=f"begin with 'dfm: {FORMAT_VERSION}'"))

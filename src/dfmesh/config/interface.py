@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from dfmesh.api import Parameter, did_you_mean
 from dfmesh.config.documents import Item, location_of
+from dfmesh.config.misplaced import put_back
 from dfmesh.config.model import (
     AdapterSpec,
     ArgumentSource,
@@ -148,7 +149,9 @@ class InterfaceReader:
             Adapters by operation name, in declared order, without those that have no usable path.
         """
         interface = {}
-        for name, entry in (self._reader.entries(item, operation_name) or {}).items():
+        named = self._reader.entries(item, operation_name) or {}
+        own = {key: True for key in _ADAPTER_KEYS if key not in surroundings.operations}
+        for name, entry in put_back(named, own, "operation", self._reader).items():
             operation = surroundings.operations.get(name)
             if operation is None:
                 message = f"there is no operation {name!r}"

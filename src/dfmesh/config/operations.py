@@ -7,6 +7,7 @@ from typing import Any
 
 from dfmesh.api import RESERVED_PARAMETERS, Parameter
 from dfmesh.config.documents import Item, location_of
+from dfmesh.config.misplaced import put_back
 from dfmesh.config.model import OperationSpec
 from dfmesh.config.reader import Reader
 from dfmesh.config.schema import SchemaReader, fits
@@ -30,16 +31,16 @@ def read_operations(item: Item, reader: Reader, schemas: SchemaReader) -> dict[s
         Operations by name, in declared order.
     """
     operations = {}
-    for name, entry in (reader.entries(item) or {}).items():
+    entries = put_back(reader.entries(item) or {}, _OPERATION_KEYS, "operation", reader)
+    for name, entry in entries.items():
         if not OPERATION_NAME.fullmatch(name):
             reader.fault(entry, f"{name!r} is no name for an operation", "write it like weather.Bin", at=entry.key)
         operations[name] = _read_operation(name, entry, reader, schemas)
-    _check_namespaces(operations, item, reader)
+    _check_namespaces(operations, entries, reader)
     return operations
 
 
-def _check_namespaces(operations: dict[str, OperationSpec], item: Item, reader: Reader) -> None:
-    entries = reader.entries(item) or {}
+def _check_namespaces(operations: dict[str, OperationSpec], entries: dict[str, Item], reader: Reader) -> None:
     for name in operations:
         inside = [other for other in operations if other.startswith(f"{name}.")]
         if inside:

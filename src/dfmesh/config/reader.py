@@ -24,6 +24,7 @@ from dfmesh.config.documents import (
     scalar_value,
 )
 from dfmesh.config.pointers import parse_pointer, split_reference
+from dfmesh.config.syntax import mapping_hint
 from dfmesh.errors import Fault, SourceLocation
 
 Spelling = Callable[[str], str]
@@ -101,7 +102,7 @@ class Reader:
         if item.is_null:
             return {}
         if not item.is_mapping:
-            self.expected(item, "a mapping")
+            self.expected(item, "a mapping", mapping_hint(item.node.value) if item.is_scalar else "")
             return None
         merged: dict[str, Item] = {}
         own: dict[str, Item] = {}
@@ -176,7 +177,7 @@ class Reader:
             if key not in known:
                 self.fault(
                     entry,
-                    f"unknown key {entry.path.rpartition('.')[2]!r} in {what}",
+                    f"unknown key {key if entry.key is None else entry.key.value!r} in {what}",
                     did_you_mean(key, list(known)),
                     at=entry.key,
                 )

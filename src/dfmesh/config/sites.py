@@ -14,6 +14,7 @@ from dfmesh.config.interface import (
     read_constructor,
     read_residency,
 )
+from dfmesh.config.misplaced import put_back
 from dfmesh.config.model import (
     AdapterSpec,
     CacheConfig,
@@ -70,7 +71,7 @@ class SitesReader:
         Returns:
             Sites by name, in declared order.
         """
-        entries = self._reader.entries(item) or {}
+        entries = put_back(self._reader.entries(item) or {}, _SITE_KEYS, "site", self._reader)
         for name, entry in entries.items():
             self._check_name(entry, "site", name, _SITE_NAME)
         return {name: self._site(name, entry, list(entries)) for name, entry in entries.items()}
@@ -124,6 +125,7 @@ class SitesReader:
 
     def _provider_fields(self, item: Item | None) -> dict[str, tuple[Item, dict[str, Item]]]:
         entries = {} if item is None else self._reader.entries(item) or {}
+        entries = put_back(entries, _PROVIDER_KEYS, "provider", self._reader)
         for name, entry in entries.items():
             self._check_name(entry, "provider", name, _NAME)
         return {

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import io
 import time
-import traceback
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from functools import partial
 from typing import Any, Protocol
 
-from dfmesh.engine.adapters import Adapter, AdapterKind, SiteAdapters
+from dfmesh.engine.adapters import Adapter, AdapterKind, Raised, SiteAdapters, describe
 from dfmesh.engine.live_input import LiveInput, StreamBrokenError
 from dfmesh.engine.messages import Failure
 from dfmesh.engine.tokens import StreamInput
@@ -20,12 +19,6 @@ from dfmesh.errors import DfmeshError
 FIRST_BACKOFF = 0.1
 """Seconds before the first retry of a failed call; doubled for each further one."""
 
-MAX_MESSAGE = 10_000
-"""Characters of an exception's message that travel; what is in the middle of a longer one is left out."""
-
-MAX_TRACEBACK = 20_000
-"""Characters of a traceback that travel; what is in the middle of a longer one is left out."""
-
 
 class CallOutcome(Protocol):
     """What happens to the calls of a job; called on the event loop."""
@@ -34,7 +27,7 @@ class CallOutcome(Protocol):
         """The call has ended with a value."""
         ...
 
-    def raised(self, call: int, kind: str, message: str, trace: str, seconds: float) -> None:
+    def raised(self, call: int, raised: Raised, seconds: float) -> None:
         """The call, or its generator, has ended with an error."""
         ...
 
@@ -285,8 +278,9 @@ class Calls:
         if isinstance(error, StreamBrokenError):
             self._outcome.broken(call, error.failure, seconds)
             return
-        kind, message, trace = describe(error)
-        self._outcome.raised(call, kind, message, trace, seconds)
+        if isinstance(error, _Escaped):
+            error = error.error
+        self._outcome.raised(call, describe(error, self._adapters.own_code), seconds)
 
     async def _next_async(self, call: int, stream: AsyncIterator[Any]) -> None:
         started = time.perf_counter()
@@ -336,36 +330,3 @@ _STREAMS = (Iterator, AsyncIterator)
 
 def _ignore(_value: Any, _error: BaseException | None, _seconds: float) -> None:
     return
-
-
-def describe(error: BaseException) -> tuple[str, str, str]:
-    """Give an exception's kind, message and traceback as text, without dfmesh's own frames before the adapter's."""
-    if isinstance(error, _Escaped):
-        error = error.error
-    kind = _text(lambda: type(error).__name__, MAX_MESSAGE)
-    message = _text(lambda: str(error), MAX_MESSAGE)
-    if isinstance(error, SystemExit):
-        message = _text(lambda: f"the adapter called sys.exit({error.code!r})", MAX_MESSAGE)
-    if isinstance(error, DfmeshError):
-        return kind, message, ""
-    frames = _adapter_frames(error)
-    trace = _text(lambda: "".join(traceback.format_exception(type(error), error, frames)), MAX_TRACEBACK)
-    return kind, message, trace
-
-
-def _text(make: Callable[[], str], limit: int) -> str:
-    """Make a text that can travel, whatever the exception's own methods do; the middle of a long one is left out."""
-    try:
-        text = str(make())
-    except BaseException:  # An adapter's exception may raise anything when it is asked for its text.
-        text = "(it raised an error itself when it was asked for its text)"
-    if len(text) > limit:
-        text = f"{text[: limit // 2]}\n...\n{text[-limit // 2 :]}"
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _adapter_frames(error: BaseException) -> Any:
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None and "dfmesh" in trace.tb_frame.f_globals.get("__name__", ""):
-        trace = trace.tb_next
-    return trace

@@ -8,6 +8,7 @@ from typing import Any
 
 from dfmesh import values
 from dfmesh.engine import events, messages
+from dfmesh.engine.adapters import Raised
 from dfmesh.engine.call_log import CallLog
 from dfmesh.engine.calls import CallPlan, Calls
 from dfmesh.engine.carrier import Carrier, saturation
@@ -16,7 +17,7 @@ from dfmesh.engine.messages import AnyMessage, Failure, Payload, SiteReport, Spe
 from dfmesh.engine.net_runner import NetRunner
 from dfmesh.engine.site_cache import Cache
 from dfmesh.engine.statistics import Statistics
-from dfmesh.engine.tokens import SKIPPED, Failed, Token
+from dfmesh.engine.tokens import SKIPPED, Failed, StreamInput, Token
 from dfmesh.errors import ValueDecodingError, ValueEncodingError
 from dfmesh.netir import Call, Frame, NetIR, Reduce
 
@@ -35,6 +36,7 @@ class SiteServices:
         make_calls: Makes what carries out the calls of a job.
         soon: Defers a function to the end of the current turn of the event loop.
         broken: Ends a job that cannot go on, through a fault of the engine; None to raise what happened.
+        lag: Gives how many results of calls there were so far, and the seconds that they waited for the event loop.
     """
 
     carrier: Carrier
@@ -43,6 +45,7 @@ class SiteServices:
     make_calls: Callable[[JobController], Calls]
     soon: Soon
     broken: Callable[[str, Exception], None] | None = None
+    lag: Callable[[], tuple[int, float]] = lambda: (0, 0.0)
 
 
 _BETWEEN_SITES = (
@@ -83,6 +86,8 @@ class JobController:
         self._expected = self._runner.wired.senders()
         self._carrier = services.carrier
         self._saturated_before = saturation(services.carrier)
+        self._lag = services.lag
+        self._lag_before = services.lag()
         self._call_log = services.call_log
         self._cache = services.cache
         self._calls = services.make_calls(self)
@@ -221,7 +226,7 @@ class JobController:
             events.SendStreamEnd: self._send_stream_end,
             events.SendStreamCredit: self._send_stream_credit,
             events.PullStream: lambda i: calls.pull(i.call),
-            events.FeedItem: lambda i: calls.feed(i.call, i.input, i.value),
+            events.FeedItem: lambda i: calls.feed(i.call, i.input, values.private_copy(i.value)),
             events.FeedEnd: lambda i: calls.feed_end(i.call, i.input, i.failure),
             events.LookUpKey: self._look_up,
             events.StoreValue: lambda i: cache.store(self._missed.pop(i.call), i.value),
@@ -338,27 +343,29 @@ class JobController:
     def _look_up(self, instruction: events.LookUpKey) -> None:
         call, key, ttl, wait = instruction.call, instruction.key, instruction.ttl, instruction.wait
 
+        # Answers are taken in later: they may come at once, or while another look-up's value is being stored, in the
+        # middle of instructions that are still to be carried out in their order.
         def found(value: Any) -> None:
             self._waiting_lookups.discard(call)
-            if not self._closed:
-                self.handle(events.KeyFound(call, value))
+            self._soon(lambda: self._found(call, value))
 
         def missed() -> None:
             self._waiting_lookups.discard(call)
-            if self._closed:
-                self._cache.release(key)
-                return
+            self._soon(lambda: self._miss(call, key))
+
+        if self._cache.look_up(key, ttl, wait=wait, found=found, missed=missed):
+            self._waiting_lookups.add(call)
+
+    def _found(self, call: int, value: Any) -> None:
+        if not self._closed:
+            self.handle(events.KeyFound(call, values.private_copy(value)))
+
+    def _miss(self, call: int, key: bytes) -> None:
+        if self._closed:
+            self._cache.release(key)
+        else:
             self._missed[call] = key
             self.handle(events.KeyMissed(call))
-
-        def look() -> None:
-            if self._cache.look_up(key, ttl, wait=wait, found=found, missed=missed):
-                self._waiting_lookups.add(call)
-                if self._watched:
-                    self._tell_idle()
-
-        # An answer at once must not come while the runner's other instructions are being carried out.
-        self._soon(look)
 
     # Calls
 
@@ -370,7 +377,13 @@ class JobController:
         self._statistics[position].started(instruction.call)
         transition = self._transitions[position].ir.id
         self._slots[instruction.call] = self._call_log.started(self.job, transition, instruction.frame)
-        self._calls.start(instruction.call, plan, instruction.arguments, instruction.fed)
+        fed = instruction.fed
+        # What an adapter does to its arguments must not reach the others at this site who have the same values.
+        arguments = {
+            name: item if fed and type(item) is StreamInput else values.private_copy(item)
+            for name, item in instruction.arguments.items()
+        }
+        self._calls.start(instruction.call, plan, arguments, fed)
 
     def _call_over(self, call: int, seconds: float, *, failed: bool) -> None:
         self._call_log.ended(self._slots.pop(call))
@@ -382,20 +395,31 @@ class JobController:
     def returned(self, call: int, value: Any, seconds: float) -> None:
         """A call has ended with a value. One that cannot be sent is an error here, wherever it would have gone."""
         try:
-            value = values.normalise(value)
+            value = values.private_copy(value)  # The adapter may keep the original, and change it later.
         except ValueEncodingError as error:
-            self.raised(call, type(error).__name__, str(error), "", seconds)
+            self.raised(call, Raised(type(error).__name__, str(error)), seconds)
             return
         self._statistics_of(call).returned(value)
         self._call_over(call, seconds, failed=False)
         self.handle(events.CallReturned(call, value))
 
-    def raised(self, call: int, kind: str, message: str, trace: str, seconds: float) -> None:
+    def raised(self, call: int, raised: Raised, seconds: float) -> None:
         """A call has ended with an error."""
         self._call_over(call, seconds, failed=True)
         transition, frame = self._runner.calls[call]
         ir = transition.ir
-        failure = Failure(self.site, ir.name, ir.node, frame, ir.location, kind, message, trace)
+        failure = Failure(
+            self.site,
+            ir.name,
+            ir.node,
+            frame,
+            ir.location,
+            raised.kind,
+            raised.message,
+            raised.traceback,
+            raised.raised_at,
+            raised.caused_by,
+        )
         self.handle(events.CallRaised(call, failure))
 
     def broken(self, call: int, failure: Failure, seconds: float) -> None:
@@ -414,10 +438,10 @@ class JobController:
     def item(self, call: int, value: Any, seconds: float) -> None:
         """A generator has produced an item."""
         try:
-            value = values.normalise(value)
+            value = values.private_copy(value)
         except ValueEncodingError as error:
             self._calls.drop(call)
-            self.raised(call, type(error).__name__, str(error), "", seconds)
+            self.raised(call, Raised(type(error).__name__, str(error)), seconds)
             return
         self._statistics_of(call).item(value, seconds)
         self.handle(events.StreamItem(call, value))
@@ -443,8 +467,18 @@ class JobController:
         ]
         tallies = [TallyReport(item.ir.id, item.fired, item.counted) for item in self._transitions if item.fired]
         return SiteReport(
-            self.site, tuple(operations), dict(self._bytes_sent), tuple(sends), tuple(tallies), self._speeds()
+            self.site,
+            tuple(operations),
+            dict(self._bytes_sent),
+            tuple(sends),
+            tuple(tallies),
+            self._speeds(),
+            self._mean_lag(),
         )
+
+    def _mean_lag(self) -> float:
+        (results, seconds), (results_before, seconds_before) = self._lag(), self._lag_before
+        return (seconds - seconds_before) / (results - results_before) if results > results_before else 0.0
 
     def _speeds(self) -> tuple[SpeedReport, ...]:
         speeds = []

@@ -89,6 +89,7 @@ class JobRunner:
             self._make_calls,
             self._loop.call_soon,
             self._gone_wrong,
+            self._threads.lag,
         )
         self._discovery = SiteDiscovery(site, homesite, adapters, carrier)
         self._jobs: dict[str, JobController] = {}

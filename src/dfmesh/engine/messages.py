@@ -39,6 +39,8 @@ class Failure(msgspec.Struct, array_like=True, frozen=True):
     kind: str
     message: str
     traceback: str = ""
+    raised_at: str = ""
+    caused_by: str = ""
 
     def to_error(self) -> OperationFailure:
         """Make the exception that the user meets."""
@@ -46,7 +48,8 @@ class Failure(msgspec.Struct, array_like=True, frozen=True):
 
     def to_item(self) -> IterationError:
         """Make what stands for it in a list that a loop collects."""
-        return IterationError(self.site, self.operation, self.node, self.frame, self.location, self.kind, self.message)
+        taken = (self.site, self.operation, self.node, self.frame, self.location, self.kind, self.message)
+        return IterationError(*taken, self.raised_at)
 
 
 class Message(msgspec.Struct, array_like=True, frozen=True, tag_field="message"):
@@ -198,6 +201,7 @@ class SiteReport(msgspec.Struct, array_like=True, frozen=True):
         sends: What of that was sent by which transition.
         tallies: How its loops, conditions and look-ups went.
         speeds: How fast its connections were during the job, as far as that showed.
+        lag: Seconds that the result of a call waited on average until the site's event loop had time for it.
     """
 
     site: str
@@ -206,6 +210,7 @@ class SiteReport(msgspec.Struct, array_like=True, frozen=True):
     sends: tuple[SendReport, ...] = ()
     tallies: tuple[TallyReport, ...] = ()
     speeds: tuple[SpeedReport, ...] = ()
+    lag: float = 0.0
 
 
 class StartJob(Message, frozen=True, tag=10):

@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
 from dfmesh import values
-from dfmesh.engine.adapters import Adapter, AdapterKind, SiteAdapters
+from dfmesh.engine.adapters import Adapter, AdapterKind, SiteAdapters, describe
 from dfmesh.engine.call_log import NoCallLog
-from dfmesh.engine.calls import CallPlan, describe
+from dfmesh.engine.calls import CallPlan
 from dfmesh.engine.home_job import HomeJob
 from dfmesh.engine.job_controller import JobController, SiteServices
 from dfmesh.engine.live_input import StreamBrokenError
@@ -187,7 +187,7 @@ class SimulatedCarrier:
 
     def unpack(self, payload: Payload) -> Any:
         """As `Carrier.unpack`."""
-        return payload.data
+        return values.private_copy(payload.data)
 
     def send(self, peer: str, message: AnyMessage) -> int:
         """As `Carrier.send`; the size is that of the value."""
@@ -293,8 +293,8 @@ class SimulatedCalls:
                     self._controller.broken(call, error.failure, 0.0)
                     return
                 if attempt > plan.retries:
-                    kind, message, trace = describe(error)
-                    self._controller.raised(call, kind, message, trace, 0.0)
+                    raised = describe(error, self._adapters.own_code)
+                    self._controller.raised(call, raised, 0.0)
                     return
         if isinstance(value, Iterator | AsyncIterator):
             self._streams[call] = value
@@ -316,8 +316,8 @@ class SimulatedCalls:
             self._controller.broken(call, error.failure, 0.0)
             return
         except BaseException as error:
-            kind, message, trace = describe(error)
-            self._controller.raised(call, kind, message, trace, 0.0)
+            raised = describe(error, self._adapters.own_code)
+            self._controller.raised(call, raised, 0.0)
             return
         if value is end:
             self._controller.exhausted(call)

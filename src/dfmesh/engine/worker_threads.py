@@ -54,13 +54,14 @@ class WorkerThreads:
         """
         self._loop = loop
         self._work: deque[tuple[Callable[[], Any], Done]] = deque()
-        self._results: deque[tuple[Done, Any, BaseException | None, float]] = deque()
+        self._results: deque[tuple[Done, Any, BaseException | None, float, float]] = deque()
         self._lock = threading.Lock()
         self._workers: list[_Worker] = []
         self._asleep: list[_Worker] = []
         # Threads that are awake and whose calls do not block; changed under the lock.
         self._at_hand = 0
         self._finished = 0
+        self._lag = 0.0
         self._seen_finished = 0
         self._more = 1
         self._waking = False
@@ -74,6 +75,10 @@ class WorkerThreads:
             self._wake(1)
         elif self._watch is None:
             self._watch_progress()
+
+    def lag(self) -> tuple[int, float]:
+        """Give the number of results so far, and the seconds that they waited until the event loop took them."""
+        return self._finished, self._lag
 
     def close(self) -> None:
         """Let idle threads end; those that hang are daemons and end with the process."""
@@ -169,7 +174,7 @@ class WorkerThreads:
 
     def _return(self, done: Done, value: Any, error: BaseException | None, seconds: float) -> bool:
         """Hand a result to the event loop; False if that is gone."""
-        self._results.append((done, value, error, seconds))
+        self._results.append((done, value, error, seconds, time.perf_counter()))
         if not self._waking:
             self._waking = True
             try:
@@ -183,8 +188,9 @@ class WorkerThreads:
         results = self._results
         try:
             while results:
-                done, value, error, seconds = results.popleft()
+                done, value, error, seconds, ended = results.popleft()
                 self._finished += 1
+                self._lag += time.perf_counter() - ended
                 done(value, error, seconds)
         finally:
             if results:  # One of them raised; the others still get theirs.

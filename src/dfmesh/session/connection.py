@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -31,15 +32,25 @@ class Connection:
         self._loop = client_loop()
         self._outbox: list[AnyMessage] = []
         self._outbox_lock = threading.Lock()
+        self._starting: Future[None] | None = None
+        self._state_lock = threading.Lock()
+
+    @property
+    def in_its_process(self) -> bool:
+        """Whether this is the process that made it, not a fork of that."""
+        return self._loop.process == os.getpid()
 
     def start(self, on_message: Callable[[AnyMessage], None], on_lost: Callable[[SiteLost], None]) -> Future[None]:
-        """Begin to start the sites.
+        """Begin to start the sites, unless that was begun.
 
         Args:
             on_message: Gets each message of the homesite, in order, on the client's event loop.
             on_lost: Told there when the homesite is lost.
         """
-        return self._loop.start(self._start(on_message, on_lost))
+        with self._state_lock:
+            if self._starting is None or (self.state == "new" and self._starting.done()):
+                self._starting = self._loop.start(self._start(on_message, on_lost))
+            return self._starting
 
     async def _start(self, on_message: Callable[[AnyMessage], None], on_lost: Callable[[SiteLost], None]) -> None:
         await self._runner.start(on_message, on_lost)
@@ -53,7 +64,11 @@ class Connection:
             last: Called first, on the client's event loop.
         """
         self.state = "closed"
-        return self._loop.start(self._stop(last))
+        if self.in_its_process:
+            return self._loop.start(self._stop(last))
+        nothing: Future[None] = Future()  # After a fork the sites belong to the other process, which goes on.
+        nothing.set_result(None)
+        return nothing
 
     async def _stop(self, last: Callable[[], None]) -> None:
         last()
@@ -74,6 +89,10 @@ class Connection:
             for message in messages:
                 self._runner.send(message)
 
+    def call_soon(self, function: Callable[[], None]) -> None:
+        """Call a function where messages of the homesite are taken in."""
+        self._loop.loop.call_soon_threadsafe(function)
+
     def pack(self, value: Any) -> Payload:
         """Make a value ready to be sent."""
         return self._runner.pack(value)
@@ -92,15 +111,21 @@ class Connection:
             raise SessionError("the session is not connected; use `with federation.session() as session:`")
         if self.state == "closed":
             raise SessionError("the session is closed; make another with federation.session()")
+        self._check_process()
 
     def check_may_block(self) -> None:
-        """Refuse to block the client's event loop, from a callback, since nothing could ever wake it.
+        """Refuse to block where nothing could ever wake the caller: in a callback, or after a fork.
 
         Raises:
-            SessionError: the caller is on that loop.
+            SessionError: the caller is on the client's event loop, or in another process.
         """
+        self._check_process()
         if self._loop.is_current():
             raise SessionError("a callback must not wait for a job or session; do that on another thread")
+
+    def _check_process(self) -> None:
+        if not self.in_its_process:
+            raise SessionError(f"the session belongs to process {self._loop.process}; make one in this process")
 
 
 __all__ = ["Connection"]

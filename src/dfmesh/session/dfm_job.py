@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dfmesh.session.job import Job, JobStatus
+from dfmesh.session.connection import Connection
+from dfmesh.session.job import Job
+from dfmesh.session.job_inbox import JobInbox, JobStatus
+from dfmesh.session.parameter_sets import ParameterFeed, ParameterSets, parameter_sets
 
-if TYPE_CHECKING:
-    from dfmesh.compiler import CompiledPipeline
-    from dfmesh.session.session import DataCallback, Session
+DataCallback = Callable[[str, str, tuple[int, ...], str, Any], None]
+"""DFM's callback: site, node, frame, place, value."""
 
 STATUS_PLACE = "_dfm_status_"
 """Place on which DFM tells of stops and errors."""
@@ -40,20 +42,20 @@ class DfmJob(Job):
 
     def __init__(
         self,
-        session: Session,
-        job_id: str,
-        compiled: CompiledPipeline,
+        inbox: JobInbox,
+        feed: ParameterFeed,
+        connection: Connection,
         default_callback: DataCallback | None,
         place_callbacks: Mapping[str, DataCallback],
     ) -> None:
-        super().__init__(session, job_id, compiled)
+        super().__init__(inbox, feed, connection)
         self._default = default_callback
         self._by_place = dict(place_callbacks)
         self._delivered = threading.Event()
         if self._default is None and not self._by_place:
             self._delivered.set()
         else:
-            threading.Thread(target=self._deliver, name=f"dfmesh-callbacks-{job_id}", daemon=True).start()
+            threading.Thread(target=self._deliver, name=f"dfmesh-callbacks-{self.id}", daemon=True).start()
 
     def _deliver(self) -> None:
         try:
@@ -84,9 +86,9 @@ class DfmJob(Job):
         """Wait until the job is over and all callbacks have returned; False after the time-out."""
         return self.wait(timeout) and self._delivered.wait(timeout)
 
-    def send_input_params(self, input_params: Mapping[str, Any] | list[Mapping[str, Any]]) -> None:
-        """Run further parameter sets."""
-        for given in [input_params] if isinstance(input_params, Mapping) else input_params:
+    def send_input_params(self, input_params: ParameterSets) -> None:
+        """Run a further parameter set, or several."""
+        for given in parameter_sets(input_params):
             self.send(given)
 
     def send_stop_frame(self) -> None:
@@ -94,4 +96,4 @@ class DfmJob(Job):
         self.close()
 
 
-__all__ = ["STATUS_PLACE", "DfmJob", "ErrorToken", "StopToken"]
+__all__ = ["STATUS_PLACE", "DataCallback", "DfmJob", "ErrorToken", "StopToken"]

@@ -10,8 +10,10 @@ from dfmesh.api import Pipeline
 from dfmesh.compiler import CompiledPipeline, Explanation, compile_pipeline, explain
 from dfmesh.config import FederationConfig
 from dfmesh.session.cost_store import CostStore, costs_file, measuring
+from dfmesh.session.parameter_sets import ParameterSets
 from dfmesh.session.prediction import Prediction, predict
-from dfmesh.session.session import ParameterSets, Session, default_homesite
+from dfmesh.session.session import Session, default_homesite
+from dfmesh.session.site_output import Output
 
 
 class Federation:
@@ -61,7 +63,14 @@ class Federation:
         """Names of the operations, in declared order."""
         return list(self.config.operations)
 
-    def session(self, target: str = "local", *, homesite: str | None = None, measure: bool | None = None) -> Session:
+    def session(
+        self,
+        target: str = "local",
+        *,
+        homesite: str | None = None,
+        measure: bool | None = None,
+        output: Output = "stderr",
+    ) -> Session:
         """Make a session; `with federation.session() as session:` starts and stops the sites.
 
         Args:
@@ -70,11 +79,14 @@ class Federation:
                 one, else the first site.
             measure: Whether pipelines are placed by what earlier jobs have cost, and jobs are measured for later
                 ones; None leaves it to the environment (`DFMESH_MEASURE`), which says yes by default.
+            output: Where the processes of sites say what they and their adapters print or log (target `local`):
+                `stderr`, each line as `[us] text`; `none`; or a function `(site, line)`, called on a thread of its own.
+                In target `inproc` adapters print where this process does.
 
         Raises:
-            SessionError: there is no such target or site.
+            SessionError: there is no such target or site, or `output` is none of that.
         """
-        return Session(self.config, target=target, homesite=homesite, measure=measure)
+        return Session(self.config, target=target, homesite=homesite, measure=measure, output=output)
 
     @property
     def costs(self) -> CostStore:

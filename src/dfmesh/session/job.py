@@ -86,7 +86,9 @@ class Job:
             raise no_such_place(place, list(inbox.sources))
         order, sources = self.compiled.order, inbox.sources
         return JobResults(
-            inbox.log, lambda: Reader(inbox.log, place, ordered=ordered, order=order, sources=sources)
+            inbox.log,
+            lambda: Reader(inbox.log, place, ordered=ordered, order=order, sources=sources),
+            self._connection.check_may_block,
         )
 
     def __iter__(self) -> Iterator[ResultItem]:
@@ -182,10 +184,10 @@ class Job:
             self._connection.post(CancelJob(self.id, reason))
 
     def on_result(self, callback: Callable[[ResultItem], None]) -> None:
-        """Call a function with each result that comes from now on, as soon as it is there.
+        """Call a function with each result as soon as it is there; those that have come already are given first.
 
-        The calls are made one at a time on a thread of dfmesh's, which does nothing else meanwhile: the function must be
-        quick, and must not wait for a job or a session. `session.submit(..., on_result=...)` misses none.
+        The calls are made one at a time on a thread of dfmesh's, which does nothing else meanwhile: the function
+        must be quick, and must not wait for a job or a session. What it raises is logged.
         """
         self._inbox.on_result(callback)
 
@@ -196,9 +198,10 @@ class Job:
 class JobResults:
     """The results of a job, for `for` and `async for`. Each iteration begins with the first result."""
 
-    def __init__(self, log: ResultLog, make_reader: Callable[[], Reader]) -> None:
+    def __init__(self, log: ResultLog, make_reader: Callable[[], Reader], check_may_block: Callable[[], None]) -> None:
         self._log = log
         self._make_reader = make_reader
+        self._check_may_block = check_may_block
 
     def __iter__(self) -> Iterator[ResultItem]:
         reader = self._make_reader()
@@ -208,6 +211,7 @@ class JobResults:
             if reader.done:
                 return
             if seen == reader.seen:
+                self._check_may_block()
                 self._log.wait_beyond(seen)
 
     async def __aiter__(self) -> AsyncIterator[ResultItem]:

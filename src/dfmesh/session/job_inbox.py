@@ -115,10 +115,7 @@ class JobInbox:
         item = ResultItem(message.place, message.frame, value, message.site, message.node)
         self.log.add(item)
         for callback in self._callbacks:
-            try:
-                callback(item)
-            except Exception:
-                _log.exception("job %s: the callback for results raised", self.job)
+            self._call(callback, item)
 
     def end(self, status: JobStatus, failures: list[Failure]) -> None:
         """Take in that the job is over."""
@@ -206,8 +203,19 @@ class JobInbox:
             raise TimeoutError(f"job {self.job}: no answer from its sites within {timeout} s")
 
     def on_result(self, callback: Callable[[ResultItem], None]) -> None:
-        """Call a function with each result that comes from now on, on the client's event loop."""
+        """Call a function with each result, those that have come included, on the client's event loop."""
+        self._connection.call_soon(lambda: self._add(callback))
+
+    def _add(self, callback: Callable[[ResultItem], None]) -> None:
+        for item in self.log.all():
+            self._call(callback, item)
         self._callbacks.append(callback)
+
+    def _call(self, callback: Callable[[ResultItem], None], item: ResultItem) -> None:
+        try:
+            callback(item)
+        except BaseException:  # Whatever it is, SystemExit too: this thread works for all sessions.
+            _log.exception("job %s: the callback for results raised", self.job)
 
 
 def _sources(compiled: CompiledPipeline) -> dict[str, int]:

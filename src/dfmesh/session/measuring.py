@@ -13,6 +13,7 @@ from dfmesh.compiler.measured import (
     MeasuredCosts,
     OperationMeasure,
     SendMeasure,
+    SiteMeasure,
     StatementMeasure,
     output_text,
 )
@@ -51,7 +52,12 @@ def measure(compiled: CompiledPipeline, reports: Sequence[SiteReport], loaded: L
             sends[send.key] = sends[send.key].joined(send) if send.key in sends else send
     loaded.update(operations)
     links = [link for report in reports for link in _links(report, compiled)]
-    return MeasuredCosts(operations.values(), statements.values(), sends.values(), links)
+    sites = [SiteMeasure(report.site, Mean(report.lag, _calls(report))) for report in reports if report.lag > 0]
+    return MeasuredCosts(operations.values(), statements.values(), sends.values(), links, sites)
+
+
+def _calls(report: SiteReport) -> int:
+    return sum(entry.done + entry.failed for entry in report.operations)
 
 
 def _operation(node: Node, entry: OperationReport, site: str, loaded: Loaded) -> OperationMeasure:

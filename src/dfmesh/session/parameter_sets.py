@@ -21,7 +21,7 @@ _SPELLINGS = "give one set as {'name': value, ...} or name=value, several as a l
 
 
 def parameter_sets(
-    given: ParameterSets, more: Mapping[str, Any] | None = None, *, close: bool = True
+    given: ParameterSets | str | bytes, more: Mapping[str, Any] | None = None, *, close: bool = True
 ) -> Iterable[Mapping[str, Any]]:
     """Read what a user gave as parameters.
 
@@ -57,7 +57,9 @@ def one_set(given: Any, more: Mapping[str, Any] | None = None) -> Mapping[str, A
     """
     if given is not None and not isinstance(given, Mapping):
         if more:
-            raise TypeError(f"parameters by keyword ({', '.join(more)}) go with one set, not with several: {_SPELLINGS}")
+            raise TypeError(
+                f"parameters by keyword ({', '.join(more)}) go with one set, not with several: {_SPELLINGS}"
+            )
         raise _not_a_set(given)
     names = [name for name in given or {} if not isinstance(name, str)]
     if names:
@@ -106,6 +108,7 @@ class ParameterFeed:
             SessionError: the job takes no more.
         """
         filled = self._inbox.compiled.parameter_set(given)
+        self._connection.check_open()
         payloads = {name: self._connection.pack(value) for name, value in filled.items()}
         self._inbox.wait_for_frames(self.count - MAX_UNFINISHED_SETS + 1)
         with self._lock:
@@ -140,9 +143,9 @@ class ParameterFeed:
                 self.send(one_set(given))
             if close:
                 self.close()
-        except SessionError:
-            return  # The job or the session has ended meanwhile, which result() tells.
         except BaseException as error:
+            if self._closed or self._inbox.over or self._connection.state == "closed":
+                return  # The job or the session has ended meanwhile, which result() tells.
             self.error = error
             self._connection.post(CancelJob(self._job, f"its parameter sets cannot be read: {error}"))
 

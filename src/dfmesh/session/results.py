@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from dfmesh.api import did_you_mean
@@ -17,7 +18,7 @@ class ResultItem:
 
     Attributes:
         place: Name that the Yield gave it.
-        frame: `(parameter set, loop index, ...)`, each counted from 0.
+        frame: `(parameter set, loop index, ...)`, each counted from 0; `item.frame[0]` is the parameter set.
         value: The value.
         site: Site that sent it.
         node: Id of the Yield.
@@ -33,16 +34,34 @@ class ResultItem:
 class Results(Mapping[str, list[Any]]):
     """The values of a job: place to list of values, in frame order.
 
-    Every place that the pipeline yields to is there, with an empty list if nothing was sent to it.
+    Every place that the pipeline yields to is there, with an empty list if nothing was sent to it. Of a job with
+    several parameter sets, `results.sets[k]` has the results of set k.
     """
 
-    def __init__(self, items: Mapping[str, list[ResultItem]]) -> None:
+    def __init__(self, items: Mapping[str, list[ResultItem]], numbers: Sequence[int] = (0,)) -> None:
         """Wrap results.
 
         Args:
             items: Items per place, in frame order.
+            numbers: The parameter sets from which they are.
         """
         self._items = {place: list(entries) for place, entries in items.items()}
+        self._numbers = numbers
+
+    @cached_property
+    def sets(self) -> tuple[Results, ...]:
+        """The results of each parameter set, in the order in which the sets were given.
+
+        Example: `for given, own in zip(sets, results.sets): print(given["day"], own.one("total"))`
+        """
+        found: dict[int, dict[str, list[ResultItem]]] = {
+            number: {place: [] for place in self._items} for number in self._numbers
+        }
+        for place, items in self._items.items():
+            for item in items:
+                if item.frame[0] in found:
+                    found[item.frame[0]][place].append(item)
+        return tuple(Results(items, (number,)) for number, items in found.items())
 
     def __getitem__(self, place: str) -> list[Any]:
         """Give the values of a place, in frame order.
@@ -59,7 +78,7 @@ class Results(Mapping[str, list[Any]]):
             KeyError: as for `results[place]`.
         """
         if place not in self._items:
-            raise KeyError(f"no place {place!r}: {did_you_mean(place, list(self._items))}")
+            raise no_such_place(place, list(self._items))
         return self._items[place]
 
     def one(self, place: str = "yield") -> Any:
@@ -71,7 +90,8 @@ class Results(Mapping[str, list[Any]]):
         """
         items = self.items_of(place)
         if len(items) != 1:
-            raise DfmeshError(f"{place!r} has {len(items)} values, not one; use results[{place!r}]")
+            several = f", or results.sets[k].one({place!r})" if len(self._numbers) > 1 else ""
+            raise DfmeshError(f"{place!r} has {len(items)} values, not one; use results[{place!r}]{several}")
         return items[0].value
 
     def __iter__(self) -> Iterator[str]:
@@ -83,3 +103,18 @@ class Results(Mapping[str, list[Any]]):
     def __repr__(self) -> str:
         counts = ", ".join(f"{place!r}: {len(items)}" for place, items in self._items.items())
         return f"<Results {{{counts}}}>"
+
+
+def no_such_place(place: str, known: Sequence[str]) -> KeyError:
+    """Make the error for a place to which a pipeline does not yield.
+
+    Args:
+        place: What was asked for.
+        known: The places there are.
+    """
+    if not known:
+        return KeyError(
+            f"no place {place!r}: the pipeline has no Yield, so it gives no results; "
+            f"write Yield(value, place={place!r}) in it"
+        )
+    return KeyError(f"no place {place!r}: {did_you_mean(place, list(known))}")

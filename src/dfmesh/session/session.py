@@ -1,40 +1,41 @@
-"""The client's connection to a running federation."""
+"""A session: a running federation, as the user sees it."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self
 
-from dfmesh.api import Pipeline
+from dfmesh.api import Pipeline, did_you_mean
 from dfmesh.compiler import CompiledPipeline, compile_pipeline
 from dfmesh.config import FederationConfig
 from dfmesh.engine import lost_failures
-from dfmesh.engine.messages import AnyMessage, Failure, JobFinished, Payload, SiteLost, SubmitJob
+from dfmesh.engine.messages import AnyMessage, Failure, JobFinished, SiteLost, SubmitJob
 from dfmesh.errors import SessionError
+from dfmesh.session.connection import Connection
 from dfmesh.session.cost_store import CostStore, costs_file, measuring
-from dfmesh.session.dfm_job import DfmJob
+from dfmesh.session.dfm_job import DataCallback, DfmJob
 from dfmesh.session.discovery import Inquiry
 from dfmesh.session.discovery_result import DiscoveryResult
-from dfmesh.session.job import Job, JobStatus
-from dfmesh.session.loop_thread import client_loop
+from dfmesh.session.job import Job
+from dfmesh.session.job_inbox import JobInbox, JobStatus
 from dfmesh.session.measuring import Loaded, measure
+from dfmesh.session.parameter_sets import ParameterFeed, ParameterSets, parameter_sets
 from dfmesh.session.results import ResultItem, Results
-from dfmesh.targets import FederationRunner, make_runner
-
-ParameterSets = Mapping[str, Any] | Iterable[Mapping[str, Any]] | None
-
-DataCallback = Callable[[str, str, tuple[int, ...], str, Any], None]
-"""DFM's callback: site, node, frame, place, value."""
+from dfmesh.session.site_output import Output, SiteOutput
+from dfmesh.targets import make_runner
 
 _log = logging.getLogger("dfmesh.session")
 
 
 class Session:
-    """A running federation. Use it as a context; it may be used from several threads.
+    """A running federation: `with federation.session() as session:`, or `async with` in a coroutine.
+
+    It may be used from several threads, and run many jobs at once.
 
     Attributes:
         federation: The federation.
@@ -49,6 +50,7 @@ class Session:
         target: str = "local",
         homesite: str | None = None,
         measure: bool | None = None,
+        output: Output = "stderr",
     ) -> None:
         """Make a session; `connect` or `with` starts the sites.
 
@@ -59,24 +61,26 @@ class Session:
                 one, else the first site.
             measure: Whether pipelines are placed by what earlier jobs have cost, and jobs are measured for later
                 ones; None leaves it to the environment (`DFMESH_MEASURE`), which says yes by default.
+            output: Where the processes of sites say what they and their adapters print or log (target `local`):
+                `stderr`, each line as `[us] text`; `none`; or a function `(site, line)`, called on a thread of its own.
+                In target `inproc` adapters print where this process does.
 
         Raises:
-            SessionError: there is no such target or site.
+            SessionError: there is no such target or site, or `output` is none of that.
         """
         self.federation = federation
         self.target = target
         self.homesite = homesite or default_homesite(federation)
         if self.homesite not in federation.sites:
-            raise SessionError(f"there is no site {self.homesite!r}; there is {', '.join(federation.sites)}")
-        self._runner: FederationRunner = make_runner(target, federation, self.homesite)
-        self._loop = client_loop()
+            hint = did_you_mean(self.homesite, list(federation.sites))
+            raise SessionError(f"{federation.path} has no site {self.homesite!r} to be the homesite: {hint}")
+        self._output = SiteOutput(output)
+        take = self._output.take if self._output.wanted else None
+        self._connection = Connection(make_runner(target, federation, self.homesite, take))
         self._costs = CostStore(costs_file(federation.name)) if measuring(measure) else None
         self._loaded: Loaded = set()
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, JobInbox] = {}
         self._inquiries: dict[str, Inquiry] = {}
-        self._outbox: list[AnyMessage] = []
-        self._outbox_lock = threading.Lock()
-        self._state = "new"
 
     # Connecting
 
@@ -86,32 +90,21 @@ class Session:
         Raises:
             SessionError: a site did not start, or the session was closed.
         """
-        self.check_may_block()
-        if self._state == "closed":
-            raise SessionError("the session is closed; make another with federation.session()")
-        if self._state == "new":
-            self._loop.start(self._runner.start(self._receive, self._lost)).result()
-            self._state = "open"
+        self._connection.check_may_block()
+        starting = self._starting()
+        if starting is not None:
+            starting.result()
         return self
 
     def close(self) -> None:
         """Cancel what runs, stop the sites, free everything. May be called again."""
-        if self._state == "closed":
+        if self._connection.state == "closed":
             return
-        self.check_may_block()
-        self._state = "closed"
-        self._loop.start(self._close()).result()
-        if self._costs is not None:
-            self._costs.flush()
-
-    async def _close(self) -> None:
-        for inquiry in list(self._inquiries.values()):
-            inquiry.give_up("the session was closed")
-        for job in list(self._jobs.values()):
-            failure = Failure("", "session", "", (), "", "Cancelled", "the session was closed")
-            job.end(JobStatus.CANCELLED, [failure])
-        self._jobs.clear()
-        await self._runner.close()
+        if self._connection.in_its_process:
+            self._connection.check_may_block()
+        self._connection.stop(self._give_up_all).result()
+        self._output.close()
+        self._keep_costs()
 
     def __enter__(self) -> Self:
         return self.connect()
@@ -120,6 +113,47 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    async def __aenter__(self) -> Self:
+        starting = self._starting()
+        if starting is not None:
+            try:
+                await asyncio.wrap_future(starting)
+            except asyncio.CancelledError:
+                await self._close_async()
+                raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._close_async()
+
+    async def _close_async(self) -> None:
+        if self._connection.state != "closed":
+            stopping = self._connection.stop(self._give_up_all)
+            await asyncio.shield(asyncio.wrap_future(stopping))  # Who gives up waiting still wants the sites stopped.
+            await asyncio.to_thread(self._output.close)
+            self._keep_costs()
+
+    def _starting(self) -> Future[None] | None:
+        """Begin to start the sites; None if that was done."""
+        if self._connection.state == "new":
+            return self._connection.start(self._receive, self._lost)
+        self._connection.check_open()
+        return None
+
+    def _give_up_all(self) -> None:
+        for inquiry in list(self._inquiries.values()):
+            inquiry.give_up("the session was closed")
+        for job in list(self._jobs.values()):
+            failure = Failure("", "session", "", (), "", "Cancelled", "the session was closed")
+            job.end(JobStatus.CANCELLED, [failure])
+        self._jobs.clear()
+
+    def _keep_costs(self) -> None:
+        if self._costs is not None:
+            self._costs.flush()
 
     # Running
 
@@ -146,55 +180,86 @@ class Session:
         self,
         pipeline: Pipeline | CompiledPipeline,
         parameters: ParameterSets = None,
+        /,
         *,
         close: bool = True,
         on_result: Callable[[ResultItem], None] | None = None,
         keep_results: bool = True,
+        **more: Any,
     ) -> Job:
-        """Start a job and return at once.
+        """Start a job and return at once: `submit(p, {"x": 1})`, `submit(p, x=1)`, `submit(p, [{"x": 1}, {"x": 2}])`.
 
         Args:
             pipeline: What to run.
             parameters: A parameter set, or several. None is one empty set; with `close=False` it is none at all. An
                 iterator is read as the job gets on, so it may be endless.
             close: Whether these are all. If not, `job.send(...)` adds further sets and `job.close()` ends them.
-            on_result: Called with each result, on the client's event loop.
+            on_result: Called with each result as soon as it has come, as `job.on_result` says.
             keep_results: Whether results stay when they were iterated over. If not, a job of any length needs the
                 same memory, and `job.result()` gives those that were not taken.
+            more: One parameter set by keyword. (A parameter that is called as one of the options goes into
+                `parameters`.)
 
         Raises:
             PipelineError: the pipeline or the parameters have faults.
             SessionError: the session is not open.
+            TypeError: the parameters are none of that.
         """
-        compiled = self.prepare(pipeline)
-        job = Job(self, secrets.token_hex(8), compiled, keep_results=keep_results)
+        return self._submit(
+            pipeline,
+            parameter_sets(parameters, more, close=close),
+            close=close,
+            on_result=on_result,
+            keep_results=keep_results,
+        )
+
+    def _submit(
+        self,
+        pipeline: Pipeline | CompiledPipeline,
+        sets: Iterable[Mapping[str, Any]],
+        *,
+        close: bool = True,
+        on_result: Callable[[ResultItem], None] | None = None,
+        keep_results: bool = True,
+    ) -> Job:
+        inbox, feed = self._new_job(self.prepare(pipeline), keep_results=keep_results)
+        job = Job(inbox, feed, self._connection)
         if on_result is not None:
             job.on_result(on_result)
-        self._begin(job, _parameter_sets(parameters, close=close), close=close)
+        self._begin(inbox, feed, sets, close=close)
         return job
 
-    def _begin(self, job: Job, sets: Iterable[Mapping[str, Any]], *, close: bool) -> None:
+    def _new_job(self, compiled: CompiledPipeline, *, keep_results: bool = True) -> tuple[JobInbox, ParameterFeed]:
+        inbox = JobInbox(secrets.token_hex(8), compiled, self._connection, keep_results=keep_results)
+        return inbox, ParameterFeed(inbox, self._connection)
+
+    def _begin(self, inbox: JobInbox, feed: ParameterFeed, sets: Iterable[Mapping[str, Any]], *, close: bool) -> None:
+        compiled = inbox.compiled
         if isinstance(sets, Sequence):
             for given in sets:
-                job.compiled.parameter_set(given)
-        self._check_open()
-        self._jobs[job.id] = job
-        compiled = job.compiled
-        self.post(SubmitJob(job.id, compiled.pipeline.name or "", compiled.encoded_nets))
-        job.send_all(sets, close=close)
+                compiled.parameter_set(given)
+        self._connection.check_open()
+        self._jobs[inbox.job] = inbox
+        self._connection.post(SubmitJob(inbox.job, compiled.pipeline.name or "", compiled.encoded_nets))
+        feed.send_all(sets, close=close)
+        if self._connection.state == "closed":  # Meanwhile, by another thread.
+            self._connection.call_soon(self._give_up_all)
 
-    def run(self, pipeline: Pipeline | CompiledPipeline, **parameters: Any) -> Results:
-        """Run a pipeline with one parameter set and wait for its results.
+    def run(self, pipeline: Pipeline | CompiledPipeline, parameters: ParameterSets = None, /, **more: Any) -> Results:
+        """Run a pipeline and wait for its results: `run(p, x=1)`, `run(p, {"x": 1})`, `run(p, [{"x": 1}, {"x": 2}])`.
 
         Args:
             pipeline: What to run.
-            parameters: Its parameters.
+            parameters: A parameter set, or several; `results.sets[k]` has the results of set k.
+            more: One parameter set by keyword.
 
         Raises:
             PipelineError: the pipeline or the parameters have faults.
             JobError: something failed.
+            SessionError: the session is not open.
+            TypeError: the parameters are none of that.
         """
-        return self.submit(pipeline, parameters).result()
+        return self._submit(pipeline, parameter_sets(parameters, more)).result()
 
     def execute(
         self,
@@ -203,9 +268,13 @@ class Session:
         autostop: bool = True,
         default_callback: DataCallback | None = None,
         place_callbacks: Mapping[str, DataCallback] | None = None,
-        **_ignored: Any,
+        debug: bool = False,
+        options: Any = None,
+        force_modgen: bool = False,
     ) -> DfmJob:
         """Start a job as DFM does, with callbacks `(from_site, node, frame, place, data)`.
+
+        The callbacks are called on a thread of their own, one at a time.
 
         Args:
             pipeline: What to run, prepared or not.
@@ -214,11 +283,14 @@ class Session:
             default_callback: Gets results of places without a callback of their own, and on the place
                 `_dfm_status_` a stop token at the end and an error token per failure.
             place_callbacks: Callbacks by place.
+            debug: Taken for DFM's sake, without effect, as are options and force_modgen.
+            options: See debug.
+            force_modgen: See debug.
         """
-        compiled = self.prepare(pipeline)
-        sets = _parameter_sets(input_params, close=autostop)
-        job = DfmJob(self, secrets.token_hex(8), compiled, default_callback, place_callbacks or {})
-        self._begin(job, sets, close=autostop)
+        sets = parameter_sets(input_params, close=autostop)
+        inbox, feed = self._new_job(self.prepare(pipeline))
+        job = DfmJob(inbox, feed, self._connection, default_callback, place_callbacks or {})
+        self._begin(inbox, feed, sets, close=autostop)
         return job
 
     def discover(self, pipeline: Pipeline, *, timeout: float = 10.0) -> DiscoveryResult:
@@ -234,64 +306,18 @@ class Session:
             PipelineError: the pipeline has faults.
             SessionError: the session is not open.
         """
-        self.check_may_block()
-        self._check_open()
-        inquiry = Inquiry(pipeline, self.federation, self.pack, timeout)
+        self._connection.check_may_block()
+        self._connection.check_open()
+        inquiry = Inquiry(pipeline, self.federation, self._connection.pack, timeout)
         self._inquiries[inquiry.id] = inquiry
         try:
             if inquiry.message is not None:
-                self.post(inquiry.message)
-            return inquiry.result(self.unpack)
+                self._connection.post(inquiry.message)
+            return inquiry.result(self._connection.unpack)
         finally:
             del self._inquiries[inquiry.id]
 
-    # What jobs need
-
-    def post(self, message: AnyMessage) -> None:
-        """Send a message to the homesite, from any thread, in order."""
-        with self._outbox_lock:
-            self._outbox.append(message)
-            if len(self._outbox) > 1:
-                return  # The loop was woken for the first one and takes all.
-        self._loop.loop.call_soon_threadsafe(self._flush)
-
-    def _flush(self) -> None:
-        with self._outbox_lock:
-            messages, self._outbox = self._outbox, []
-        if self._state == "open":
-            for message in messages:
-                self._runner.send(message)
-
-    def pack(self, value: Any) -> Payload:
-        """Make a value ready to be sent."""
-        return self._runner.pack(value)
-
-    def unpack(self, payload: Payload) -> Any:
-        """Give back a value that has come."""
-        return self._runner.unpack(payload)
-
-    @property
-    def closed(self) -> bool:
-        """Whether the session was closed."""
-        return self._state == "closed"
-
-    def call_soon(self, function: Callable[[], None]) -> None:
-        """Run a function where messages of the homesite are taken in."""
-        self._loop.loop.call_soon_threadsafe(function)
-
-    def check_may_block(self) -> None:
-        """Refuse to block the client's event loop, from a callback, since nothing could ever wake it.
-
-        Raises:
-            SessionError: the caller is on that loop.
-        """
-        if self._loop.is_current():
-            raise SessionError("a callback must not wait for a job or session; do that on another thread")
-
-    def _check_open(self) -> None:
-        if self._state != "open":
-            hint = "use `with federation.session() as session:`" if self._state == "new" else "make another"
-            raise SessionError(f"the session is {'not connected' if self._state == 'new' else 'closed'}; {hint}")
+    # What comes, on the client's event loop
 
     def _receive(self, message: AnyMessage) -> None:
         inquiry = self._inquiries.get(message.job)
@@ -303,28 +329,30 @@ class Session:
                 self._measure(job, message)
             job.receive(message)
             if job.status.over:
-                self._jobs.pop(job.id, None)
+                self._jobs.pop(job.job, None)
 
-    def _measure(self, job: Job, message: JobFinished) -> None:
+    def _measure(self, job: JobInbox, message: JobFinished) -> None:
         """Learn from a job, before whoever waits for it goes on."""
         if self._costs is None or message.status != JobStatus.FINISHED.value:
             return
         try:
             self._costs.add(measure(job.compiled, message.reports, self._loaded))
         except Exception:  # What sites report must not keep a job from ending.
-            _log.exception("job %s: its reports cannot be read", job.id)
+            _log.exception("job %s: its reports cannot be read", job.job)
 
     def _lost(self, lost: SiteLost) -> None:
         """The homesite is gone: its jobs are over, and say so; the session goes on with the next ones."""
         for inquiry in list(self._inquiries.values()):
             inquiry.give_up(f"the homesite was lost: {lost.reason}")
         for job in list(self._jobs.values()):
-            failures = lost_failures(job.compiled.nets[self.homesite], job.id, lost)
+            failures = lost_failures(job.compiled.nets[self.homesite], job.job, lost)
             job.end(JobStatus.FAILED, failures)
         self._jobs.clear()
 
     def __repr__(self) -> str:
-        return f"<Session {self.federation.name!r} on {self.target}, homesite {self.homesite!r}, {self._state}>"
+        return (
+            f"<Session {self.federation.name!r} on {self.target}, homesite {self.homesite!r}, {self._connection.state}>"
+        )
 
 
 def default_homesite(federation: FederationConfig) -> str:
@@ -333,9 +361,3 @@ def default_homesite(federation: FederationConfig) -> str:
     if isinstance(named, str):
         return named
     return "app" if "app" in federation.sites else next(iter(federation.sites), "")
-
-
-def _parameter_sets(parameters: ParameterSets, *, close: bool) -> Iterable[Mapping[str, Any]]:
-    if parameters is None:
-        return [{}] if close else []
-    return [parameters] if isinstance(parameters, Mapping) else parameters

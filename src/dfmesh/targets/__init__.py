@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from dfmesh.config import FederationConfig
 from dfmesh.errors import SessionError
-from dfmesh.targets.protocol import FederationRunner
+from dfmesh.targets.protocol import FederationRunner, OnOutput
 
 TARGETS = ("local", "inproc")
 """Names of the targets there are."""
 
 
-def make_runner(target: str, config: FederationConfig, homesite: str) -> FederationRunner:
+def make_runner(
+    target: str, config: FederationConfig, homesite: str, on_output: OnOutput | None = None
+) -> FederationRunner:
     """Make the runner of a target; it is not started yet.
 
     Args:
         target: One of `TARGETS`.
         config: The federation.
         homesite: Site to which the client talks.
+        on_output: Gets what processes of sites print; None if nobody wants it.
 
     Raises:
         SessionError: there is no such target.
@@ -28,8 +31,8 @@ def make_runner(target: str, config: FederationConfig, homesite: str) -> Federat
     if target == "local":
         from dfmesh.targets.local.runner import LocalFederationRunner
 
-        return LocalFederationRunner(config, homesite)
+        return LocalFederationRunner(config, homesite, on_output=on_output)
     raise SessionError(f"there is no target {target!r}; there is {', '.join(TARGETS)}")
 
 
-__all__ = ["TARGETS", "FederationRunner", "make_runner"]
+__all__ = ["TARGETS", "FederationRunner", "OnOutput", "make_runner"]

@@ -7,6 +7,9 @@ from typing import Any, Protocol
 
 from dfmesh.engine.messages import AnyMessage, Payload, SiteLost
 
+OnOutput = Callable[[str, str], None]
+"""Takes a site and a line that it, or an adapter there, has printed; called on the event loop, and must not block."""
+
 
 class FederationRunner(Protocol):
     """Starts the sites of a federation, supervises them, and connects the client to the homesite.

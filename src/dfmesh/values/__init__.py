@@ -1,6 +1,7 @@
 """The codec for everything that crosses a process boundary: typed, closed, without pickle and imports by name."""
 
 from dfmesh.values.codec import Packed, from_bytes, normalise, pack, to_bytes, unpack
+from dfmesh.values.copying import private_copy
 from dfmesh.values.documents import from_json, to_json
 from dfmesh.values.registry import register_type
 from dfmesh.values.sizes import size_of
@@ -11,6 +12,7 @@ __all__ = [
     "from_json",
     "normalise",
     "pack",
+    "private_copy",
     "register_type",
     "size_of",
     "to_bytes",

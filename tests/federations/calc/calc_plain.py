@@ -95,7 +95,9 @@ def columns(n: int) -> Any:
     import pyarrow as pa
 
     numbers_of_rows = [n + row for row in range(n % 4)]
-    return pa.table({"k": pa.array(numbers_of_rows, pa.int64()), "name": pa.array(map(str, numbers_of_rows), pa.string())})
+    return pa.table(
+        {"k": pa.array(numbers_of_rows, pa.int64()), "name": pa.array(map(str, numbers_of_rows), pa.string())}
+    )
 
 
 def names(n: int) -> dict[str, int]:

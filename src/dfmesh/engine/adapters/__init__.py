@@ -4,6 +4,7 @@ from dfmesh.engine.adapters.adapter import Adapter
 from dfmesh.engine.adapters.calling import AdapterKind
 from dfmesh.engine.adapters.context import Provider, Site, SiteContext, Vault
 from dfmesh.engine.adapters.errors import AdapterArgumentError, AdapterLoadError, SecretError
+from dfmesh.engine.adapters.raised import OwnCode, Raised, describe
 from dfmesh.engine.adapters.secrets import SecretsVault
 from dfmesh.engine.adapters.site import SiteAdapters
 from dfmesh.engine.adapters.storage import StoragePath
@@ -13,7 +14,9 @@ __all__ = [
     "AdapterArgumentError",
     "AdapterKind",
     "AdapterLoadError",
+    "OwnCode",
     "Provider",
+    "Raised",
     "SecretError",
     "SecretsVault",
     "Site",
@@ -21,4 +24,5 @@ __all__ = [
     "SiteContext",
     "StoragePath",
     "Vault",
+    "describe",
 ]

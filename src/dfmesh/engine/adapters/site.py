@@ -32,6 +32,7 @@ from dfmesh.engine.adapters.context import (
 )
 from dfmesh.engine.adapters.errors import AdapterArgumentError, AdapterLoadError
 from dfmesh.engine.adapters.loading import guarded, load_object
+from dfmesh.engine.adapters.raised import OwnCode
 from dfmesh.engine.adapters.secrets import SecretsVault
 from dfmesh.errors import DfmeshError, SourceLocation
 
@@ -44,6 +45,9 @@ class SiteAdapters:
     Nothing is imported before it is needed, so that a heavy or broken package harms only those who call it. Each
     adapter class is made once per provider and constructor arguments, and serves all jobs. May be used from several
     threads.
+
+    Attributes:
+        own_code: Tells the owners' code from that of libraries.
     """
 
     def __init__(self, config: FederationConfig, site: str) -> None:
@@ -61,6 +65,7 @@ class SiteAdapters:
             raise AdapterLoadError("", f"{config.path} has no site {site!r}; it has {', '.join(config.sites)}")
         self._config: FederationConfig = config
         self._site_config: SiteConfig = found
+        self.own_code = OwnCode(config, site)
         self._lock = threading.RLock()
         self._adapters: dict[tuple[str, str | None], Adapter] = {}
         self._instances: dict[tuple[str | None, str, str], Any] = {}

@@ -16,7 +16,7 @@ class Stage:
     """Something that takes time, as often as it happens.
 
     Attributes:
-        kind: `call`, `load` (an adapter's libraries), `send`, or `start` and `end` of the job.
+        kind: `call`, `load` (an adapter's libraries), `send`, `lag`, or `start` and `end` of the job.
         what: Operation of a call; empty for others.
         node: Statement of a call; empty for others.
         site: Where it happens; for a send the sending site.

@@ -82,7 +82,7 @@ class Planner:
         self.result = result = Plan(self._scopes[ROOT_SCOPE])
         placed: list[tuple[Step, Transition, NetIR]] = []
         for name, net in self._nets.items():
-            site = Site(name)
+            site = Site(name, self._costs.measured.lag(name))
             result.sites.append(site)
             placed += [(self._step(item, site), item, net) for item in net.transitions]
         for scope in self._scopes.values():
@@ -94,13 +94,14 @@ class Planner:
         return result
 
     def wire(self, source: str, destination: str) -> Wire | None:
-        """Give the way between two sites; None if they are one."""
+        """Give the way between two sites, until the other one has time for what comes; None if they are one."""
         if source == destination:
             return None
         wires = self.result.wires
         wire = wires.get((source, destination))
         if wire is None:
             latency, per_byte = self._costs.link(source, destination)
+            latency += self._costs.measured.lag(destination)
             wire = wires[source, destination] = Wire(source, destination, latency, per_byte)
         return wire
 

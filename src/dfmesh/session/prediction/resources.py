@@ -54,12 +54,16 @@ class Site:
         calls: Calls that it made.
         work: Seconds of all its calls.
         busy: Seconds in which at least one call went on.
+        lag: Seconds until it has time for the result of a call.
+        stage: Place of that on the critical path.
     """
 
-    __slots__ = ("_running", "_since", "busy", "calls", "name", "work")
+    __slots__ = ("_running", "_since", "busy", "calls", "lag", "name", "stage", "work")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, lag: float) -> None:
         self.name = name
+        self.lag = lag
+        self.stage = Stage("lag", name)
         self.calls = 0
         self.work = 0.0
         self.busy = 0.0

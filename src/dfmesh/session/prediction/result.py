@@ -71,7 +71,8 @@ class PathPart:
     """A part of the critical path: things of one kind that the end had to wait for, one after the other.
 
     Attributes:
-        kind: `call`, `load` (the libraries of an adapter), `send`, `start` or `end` (of the job).
+        kind: `call`, `load` (the libraries of an adapter), `send`, `lag` (until a busy site has time for the result of
+            a call), `start` or `end` (of the job).
         what: Operation of a call or load; empty for others.
         statement: Its statement.
         site: Where it happens; for a send the sending site.
@@ -96,6 +97,8 @@ class PathPart:
                 return f"loading the libraries of {self.what} at {self.site}"
             case "send":
                 return f"sending from {self.site} to {self.destination}"
+            case "lag":
+                return f"waiting for {self.site} to take results of its calls"
             case "start":
                 return f"starting the job at {self.site}"
             case _:

@@ -263,7 +263,14 @@ class PredictedRun:
         if workers.waiting:  # What made it begin only now is that this call has ended.
             next_step, next_frame = workers.waiting.popleft()
             self._begin(next_step, next_frame, chain)
-        workers.site.end(self.now)
+        site = workers.site
+        site.end(self.now)
+        if site.lag:
+            self._at(self.now + site.lag, self._call_known, step, frame, extended(chain, site.stage, site.lag))
+        else:
+            self._call_known(step, frame, chain)
+
+    def _call_known(self, step: Step, frame: Frame, chain: Chain) -> None:
         if step.action is Reduce:
             gathering = self._gathering(step, frame)
             gathering.busy = False

@@ -46,11 +46,11 @@ class InprocCarrier:
 
     def pack(self, value: Any) -> Payload:
         """As `Carrier.pack`."""
-        return Payload(values.normalise(value))
+        return Payload(values.private_copy(value))
 
     def unpack(self, payload: Payload) -> Any:
         """As `Carrier.unpack`."""
-        return payload.data
+        return values.private_copy(payload.data)
 
     def send(self, peer: str, message: AnyMessage) -> int:
         """As `Carrier.send`; the size is that of the value, since nothing else would be sent."""

@@ -96,6 +96,7 @@ class SiteArguments(msgspec.Struct, frozen=True):
         lifeline: Read end of a pipe that closes when the client dies.
         calls: Descriptor of the table of calls.
         path: The client's `sys.path`.
+        log_level: From which level on to log; empty to leave that to the adapters.
     """
 
     homesite: str
@@ -106,3 +107,4 @@ class SiteArguments(msgspec.Struct, frozen=True):
     lifeline: int
     calls: int
     path: tuple[str, ...]
+    log_level: str = ""

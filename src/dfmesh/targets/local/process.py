@@ -19,10 +19,12 @@ import msgspec
 import dfmesh
 from dfmesh.errors import SessionError
 from dfmesh.targets.local.control import SiteArguments
+from dfmesh.targets.local.output_lines import OutputLines
 
 SITE_MODULE = ("-m", "dfmesh.targets.local.site_process")
 
 _KEPT_OUTPUT = 64 * 1024
+_MOST_READS = 32  # far more than a pipe holds; what escaped from the process group may print for ever
 _TOLD_LINES = 6
 _CRASHES = {"SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE"}
 _CRASH_MARK = "Fatal Python error"
@@ -43,6 +45,7 @@ class SiteProcess:
         arguments: SiteArguments,
         on_exit: Callable[[SiteProcess], None],
         program: Sequence[str] = SITE_MODULE,
+        on_line: Callable[[str], None] | None = None,
     ) -> None:
         """Start it.
 
@@ -52,6 +55,7 @@ class SiteProcess:
             arguments: What it needs to know; the descriptors of control and lifeline are filled in.
             on_exit: Called once, on the event loop, when it has ended and all its output was read.
             program: Python's arguments that say what to run.
+            on_line: Gets each line that it prints once `show_output` was called; None if nobody wants them.
 
         Raises:
             SessionError: the system does not let us start a process.
@@ -59,6 +63,9 @@ class SiteProcess:
         self._loop = asyncio.get_running_loop()
         self._on_exit = on_exit
         self._output = bytearray()
+        self._on_line = on_line
+        self._shows = False
+        self._lines = OutputLines()
         self._pidfd = -1
         self.control, theirs = socket.socketpair()
         lifeline, self._lifeline = os.pipe()
@@ -102,6 +109,11 @@ class SiteProcess:
     def output(self) -> str:
         """The last 64 KiB of what it and its adapters printed."""
         return self._output.decode(errors="replace")
+
+    def show_output(self) -> None:
+        """Hand on what it prints from now on. What came of its start is in `output` only, for it may be noise."""
+        self._drain()
+        self._shows = self._on_line is not None
 
     def reason(self) -> str:
         """Say how it ended, such as `killed by SIGKILL` or `exited with code 3`, with the last lines it printed."""
@@ -158,7 +170,8 @@ class SiteProcess:
         self.kill()  # what its adapters started; before its id is free for others
         self._process.wait()
         self._loop.remove_reader(self._log)
-        self._read_output()
+        self._drain()
+        self._hand_on(self._lines.end())
         self._release()
         self._on_exit(self)
 
@@ -166,13 +179,29 @@ class SiteProcess:
         os.close(self._log)
         os.close(self._lifeline)
 
-    def _read_output(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            while data := os.read(self._log, _KEPT_OUTPUT):
-                self._output += data
-                del self._output[:-_KEPT_OUTPUT]
-            if self.running:
-                self._loop.remove_reader(self._log)  # it closed its output
+    def _drain(self) -> None:
+        for _ in range(_MOST_READS):
+            if not self._read_output():
+                return
+
+    def _read_output(self) -> bool:
+        """Read once, so that who prints without end leaves us time for others; gives whether anything was there."""
+        try:
+            data = os.read(self._log, _KEPT_OUTPUT)
+        except BlockingIOError:
+            return False
+        if not data and self.running:
+            self._loop.remove_reader(self._log)  # it closed its output
+        self._output += data
+        del self._output[:-_KEPT_OUTPUT]
+        if self._shows:
+            self._hand_on(self._lines.feed(data))
+        return bool(data)
+
+    def _hand_on(self, lines: list[str]) -> None:
+        if self._on_line is not None:
+            for line in lines:
+                self._on_line(line)
 
 
 def _with_lines(reason: str, lines: list[str]) -> str:

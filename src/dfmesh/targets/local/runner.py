@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import logging
 import os
 import secrets
 import socket
@@ -19,12 +20,16 @@ from dfmesh.targets.local.door import Door
 from dfmesh.targets.local.link import Link
 from dfmesh.targets.local.process import SITE_MODULE
 from dfmesh.targets.local.supervisor import Running, Supervisor
+from dfmesh.targets.protocol import OnOutput
 
 if TYPE_CHECKING:
     from dfmesh.config import FederationConfig
 
 
 TRANSPORT_VARIABLE = "DFMESH_LOCAL_TRANSPORT"
+
+LOG_LEVEL_VARIABLE = "DFMESH_LOG_LEVEL"
+"""From which level on sites log, such as INFO, whatever their adapters set. Without it: WARNING, or what those set."""
 
 
 class LocalFederationRunner:
@@ -37,6 +42,7 @@ class LocalFederationRunner:
         *,
         transport: str | None = None,
         program: Sequence[str] = SITE_MODULE,
+        on_output: OnOutput | None = None,
     ) -> None:
         """Prepare; nothing is started.
 
@@ -46,15 +52,18 @@ class LocalFederationRunner:
             transport: `unix` (sockets that are handed over, shared memory) or `tcp` (loopback ports). If None, what
                 the environment variable DFMESH_LOCAL_TRANSPORT says, else the best that this system has.
             program: Python's arguments that say what to run as a site; for tests.
+            on_output: Gets site and line of what sites print; None if nobody wants it.
 
         Raises:
-            SessionError: there is no such site, or no such transport.
+            SessionError: there is no such site, no such transport, or no such level for logging.
         """
         if homesite not in config.sites:
             raise SessionError(f"there is no site {homesite!r} to be the homesite; there are {', '.join(config.sites)}")
         self._config = config
         self._homesite = homesite
         self._program = program
+        self._on_output = on_output
+        self._log_level = _log_level()
         self._owner = os.getpid()
         self._name = f"{CLIENT_PREFIX}{secrets.token_hex(8)}"
         self._transport = transport or os.environ.get(TRANSPORT_VARIABLE) or _default_transport()
@@ -92,6 +101,8 @@ class LocalFederationRunner:
             on_homesite_lost=self._homesite_lost,
             call_by_port=by_port,
             program=self._program,
+            on_output=self._on_output,
+            log_level=self._log_level,
         )
         atexit.register(self._at_exit)
         try:
@@ -192,6 +203,14 @@ def _deliver_to(on_message: Callable[[AnyMessage], None]) -> Receive:
             loop.call_exception_handler({"message": text, "exception": error})
 
     return deliver
+
+
+def _log_level() -> str:
+    level = os.environ.get(LOG_LEVEL_VARIABLE, "").upper()
+    known = logging.getLevelNamesMapping()
+    if level and level not in known:
+        raise SessionError(f"{LOG_LEVEL_VARIABLE}={level!r} is no level; there are {', '.join(known)}")
+    return level
 
 
 def _default_transport() -> str:

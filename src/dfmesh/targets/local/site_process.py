@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import logging
 import os
 import signal
 import socket
@@ -170,7 +171,8 @@ def main(arguments: list[str], make_runner: Callable[[], RunnerFactory]) -> NoRe
     for descriptor in (parsed.control, parsed.calls):
         os.set_inheritable(descriptor, False)
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]
+    _log_to_standard_error(parsed.log_level)
     sys.path[:] = [*parsed.path, *(entry for entry in sys.path if entry not in parsed.path)]
     loop = _new_loop()
     loop.call_soon(_start, loop, federation, site, parsed, make_runner)
@@ -199,6 +201,25 @@ def _start(
     except BaseException:
         sys.excepthook(*sys.exc_info())
         leave(1)
+
+
+def _log_to_standard_error(level: str) -> None:
+    """Show what is logged: from a level that is asked for, else from WARNING on, unless adapters set up logging."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_LogLine("%(levelname)s %(name)s: %(message)s"))
+    if level:
+        logging.getLogger().addHandler(handler)
+        logging.getLogger().setLevel(level)
+    else:
+        handler.setLevel(logging.WARNING)
+        logging.lastResort = handler  # unlike a handler at the root, it leaves `logging.basicConfig` its effect
+
+
+class _LogLine(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        if record.name == "root":  # logged without a logger of its own
+            record.name = record.module
+        return super().format(record)
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

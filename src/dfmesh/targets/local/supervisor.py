@@ -13,6 +13,7 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from dfmesh.targets.local.door import TICKET_SIZE
 from dfmesh.targets.local.link import Link
 from dfmesh.targets.local.members import Client, Member, Site
 from dfmesh.targets.local.process import SITE_MODULE, SiteProcess, import_path
+from dfmesh.targets.protocol import OnOutput
 from dfmesh.targets.wire import Codec, WireError
 
 _START_SECONDS = 60.0
@@ -61,6 +63,8 @@ class Supervisor:
         on_homesite_lost: Callable[[str, Running], None],
         call_by_port: bool = False,
         program: Sequence[str] = SITE_MODULE,
+        on_output: OnOutput | None = None,
+        log_level: str = "",
     ) -> None:
         """Prepare.
 
@@ -73,6 +77,8 @@ class Supervisor:
             on_homesite_lost: Gets reason and calls going on when the homesite died.
             call_by_port: Whether peers are called on loopback ports, instead of getting sockets handed over.
             program: Python's arguments that say what to run as a site.
+            on_output: Gets site and line of what sites print; None if nobody wants it.
+            log_level: From which level on sites log to what they print; empty to leave that to their adapters.
         """
         self._federation = federation
         self._sites = {name: Site(name) for name in sites}
@@ -81,6 +87,8 @@ class Supervisor:
         self._on_homesite_lost = on_homesite_lost
         self._call_by_port = call_by_port
         self._program = program
+        self._on_output = on_output
+        self._log_level = log_level
         self._path = import_path()
         self._codec = Codec(AnyControl)
         self._loop = asyncio.get_running_loop()
@@ -180,10 +188,11 @@ class Supervisor:
         clear_table(site.calls)
         peers = tuple(name for name in self._sites if name != site.name)
         arguments = SiteArguments(
-            self._homesite, peers, os.getpid(), -1, self._call_by_port, -1, site.calls, self._path
+            self._homesite, peers, os.getpid(), -1, self._call_by_port, -1, site.calls, self._path, self._log_level
         )
+        on_line = None if self._on_output is None else partial(self._on_output, site.name)
         process = SiteProcess(
-            self._federation, site.name, arguments, lambda process: self._exited(site, process), self._program
+            self._federation, site.name, arguments, lambda process: self._exited(site, process), self._program, on_line
         )
         site.process = process
         generation = site.generation
@@ -293,6 +302,8 @@ class Supervisor:
         match message:
             case Ready():
                 site.ready, site.port = True, message.port
+                if site.process is not None:
+                    site.process.show_output()
                 if self._started is not None and all(other.ready for other in self._sites.values()):
                     self._started.set_result(None)
             case LossNoted():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -108,7 +109,8 @@ def _causes(error: BaseException, own: OwnCode) -> Iterator[str]:
         relation, cause = _cause(error)
         if cause is None:
             return
-        text = _text(lambda: f"{type(cause).__name__}: {_message(cause)}", _MAX_CAUSE)  # noqa: B023 - called at once
+        name = _text(lambda: type(cause).__name__, _MAX_CAUSE)  # noqa: B023 - called at once
+        text = textwrap.shorten(f"{name}: {_message(cause)}".rstrip(": "), _MAX_CAUSE, placeholder=" ...")
         place = own.place(cause.__traceback__) or own.last(cause.__traceback__)
         yield f"{relation} {text}" + (f" [{place}]" if place else "")
         error = cause

@@ -1,0 +1,49 @@
+"""Copies of values inside a process, so that a receiver who changes its own changes nobody else's."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import fractions
+import uuid
+from typing import Any
+
+from dfmesh.values.codec import from_bytes, normalise, pack, to_bytes, unpack
+from dfmesh.values.plain import is_plain
+
+_UNCHANGING = frozenset(
+    {
+        type(None),
+        bool,
+        int,
+        float,
+        complex,
+        str,
+        bytes,
+        range,
+        slice,
+        datetime.date,
+        datetime.datetime,
+        datetime.time,
+        datetime.timedelta,
+        decimal.Decimal,
+        fractions.Fraction,
+        uuid.UUID,
+    }
+)
+
+
+def private_copy(value: Any) -> Any:
+    """Give a value as a receiver elsewhere would get it: lists, dictionaries and the like are its own.
+
+    Large arrays and Arrow data are not copied: arrays are read-only to every receiver, Arrow data to everybody.
+
+    Raises:
+        ValueEncodingError: as `pack`.
+    """
+    kind = type(value)
+    if kind in _UNCHANGING or kind.__module__.partition(".")[0] == "pyarrow":
+        return normalise(value)
+    if is_plain(value):
+        return from_bytes(to_bytes(value))
+    return unpack(*pack(value))

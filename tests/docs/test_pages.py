@@ -1,0 +1,57 @@
+"""The pages of docs/ that are one script each, and the example of the README, run as they stand."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ("README.md", "docs/jobs.md", "docs/caching.md")
+_BLOCK = re.compile(r"^```(yaml|python)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_FILE_NAME = re.compile(r"# (\S+\.\w+)\n")
+
+
+def write_files(page: Path, directory: Path) -> Path:
+    """Write the files of a page, and all its other Python blocks as one script with the page's line numbers."""
+    text = page.read_text(encoding="utf-8")
+    script: list[str] = []
+    for block in _BLOCK.finditer(text):
+        name = _FILE_NAME.match(block[2])
+        if name:
+            (directory / name[1]).write_text(block[2], encoding="utf-8")
+        elif block[1] == "python":
+            line = text.count("\n", 0, block.start(2))
+            script += [""] * (line - len(script)) + block[2].splitlines()
+    path = directory / "script.py"
+    path.write_text("\n".join(script) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    script = write_files(ROOT / page, tmp_path)
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, f"the lines below are those of {page}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+        path, _, anchor = target.partition("#")
+        if ":" in path:
+            continue
+        other = page.parent / path if path else page
+        assert other.exists(), target
+        if anchor:
+            titles = re.findall(r"^#+ (.*)$", other.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}, target
+
+
+def test_every_page_is_in_the_table_of_the_readme() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [page.name for page in (ROOT / "docs").glob("*.md") if f"docs/{page.name}" not in text] == []
