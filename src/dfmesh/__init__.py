@@ -81,7 +81,7 @@ if TYPE_CHECKING:
         Session,
         simulate,
     )
-    from dfmesh.values import register_type
+    from dfmesh.values import PickledObject, register_type
 
 __version__ = "0.1.0"
 
@@ -100,7 +100,7 @@ _HOME = {
         "SessionError SourceLocation ValueDecodingError ValueEncodingError"
     ),
     "dfmesh.session": "DiscoveryResult Federation Job JobStatus Prediction ResultItem Results Session simulate",
-    "dfmesh.values": "register_type",
+    "dfmesh.values": "PickledObject register_type",
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names.split()}
 
@@ -142,6 +142,7 @@ __all__ = [
     "Operation",
     "OperationFailure",
     "Or",
+    "PickledObject",
     "Pipeline",
     "PipelineError",
     "PlaceParam",

@@ -26,6 +26,8 @@ def double(x):
     return 2 * x
 """
 
+CLI = "from dfmesh.cli import main; main()"
+
 PRINTED = [f"{word} {number}" for number in range(3) for word in ("doubling", "raw", "child")]
 
 
@@ -64,7 +66,7 @@ def test_errors_come_as_json_still(loud):
 
 
 def test_who_stops_reading_ends_it_quietly(loud):
-    command = f"{sys.executable} -c 'from dfmesh.cli import main; main()' run shop.dfm.yaml shopping.py --param n=3"
+    command = f"{sys.executable} -c '{CLI}' run shop.dfm.yaml shopping.py --param n=3"
     done = subprocess.run(
         ["bash", "-c", f"{command} --target inproc --json | true"], cwd=loud, capture_output=True, text=True, timeout=60
     )
@@ -74,8 +76,7 @@ def test_who_stops_reading_ends_it_quietly(loud):
 def test_lines_stand_above_the_live_table(loud):
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-c", "from dfmesh.cli import main; main()"]
-        + ["run", "shop.dfm.yaml", "shopping.py", "--param", "n=3"],
+        [sys.executable, "-c", CLI, "run", "shop.dfm.yaml", "shopping.py", "--param", "n=3"],
         cwd=loud,
         env={**os.environ, "COLUMNS": "100", "LINES": "40", "TERM": "xterm"},
         stdout=subprocess.PIPE,

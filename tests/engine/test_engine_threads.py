@@ -147,8 +147,8 @@ def test_results_left_over_by_a_receiver_that_raises_are_delivered() -> None:
         def broken(_value: Any, _error: BaseException | None, _seconds: float) -> None:
             raise RuntimeError("a receiver is broken")
 
-        threads._results.append((broken, None, None, 0.0))
-        threads._results.append((lambda value, _error, _seconds: future.set_result(value), 5, None, 0.0))
+        threads._results.append((broken, None, None, 0.0, 0.0))
+        threads._results.append((lambda value, _error, _seconds: future.set_result(value), 5, None, 0.0, 0.0))
         asyncio.get_running_loop().call_soon(threads._deliver)
         assert await future == 5
 

@@ -65,3 +65,7 @@ def spoil(values: list[Any]) -> int:
 
 def same(values: list[Any]) -> list[Any]:
     return values
+
+
+def kind(thing: Any) -> str:
+    return type(thing).__name__

@@ -9,7 +9,18 @@ from typing import Any
 
 import pytest
 
-from dfmesh import Federation, ForEach, JobError, Pipeline, PlaceParam, Session, SessionError, Yield
+from dfmesh import (
+    Federation,
+    ForEach,
+    JobError,
+    PickledObject,
+    Pipeline,
+    PlaceParam,
+    Session,
+    SessionError,
+    ValueEncodingError,
+    Yield,
+)
 
 FILE = Path(__file__).with_name("session.dfm.yaml")
 LIMIT = 20.0
@@ -143,3 +154,24 @@ def test_an_adapter_that_changes_its_argument_changes_nobody_elses(session: Sess
     results = dict(job.result(LIMIT))
     assert results == {"spoiled": [3], "later": [[0, 1]], "made": [[0, 1]], "given": [["mine"]]}
     assert mine == ["mine", "late"]
+
+
+def test_a_pickled_object_arrives_where_the_owner_allows_it_and_nowhere_else(session: Session, ops: Any) -> None:
+    odd = PickledObject(iter([1, 2]))
+    with Pipeline() as p:
+        Yield(ops.odd.Kind(thing=odd, site="north"), place="allowed")
+        Yield(ops.odd.Kind(thing=PlaceParam("thing"), site="north"), place="allowed as parameter")
+        Yield(ops.odd.Kind(thing=odd, site="app"), place="refused")
+    job = session.submit(p, {"thing": PickledObject(Ellipsis)})
+    with pytest.raises(JobError, match="takes no pickled objects") as caught:
+        job.result(LIMIT)
+    assert [error.site for error in caught.value.errors] == ["app"]
+    results = job.partial_result()
+    assert results["allowed"] == ["list_iterator"]
+    assert results["allowed as parameter"] == ["ellipsis"]
+    assert results["refused"] == []
+
+
+def test_what_cannot_be_pickled_is_refused_at_once() -> None:
+    with pytest.raises(ValueEncodingError, match="cannot be pickled"):
+        PickledObject(lambda: None)

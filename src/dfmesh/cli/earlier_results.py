@@ -39,8 +39,8 @@ class EarlierResults:
             strange = sorted(path.name for path in folder.iterdir() if path not in known) if folder.is_dir() else []
             if strange:
                 raise CommandError(
-                    f"{folder} holds files that no {INDEX} lists, such as {strange[0]}, and results would mix with them; "
-                    "remove them, or name another directory with --out"
+                    f"{folder} holds files that no {INDEX} lists, such as {strange[0]}, "
+                    "and results would mix with them; remove them, or name another directory with --out"
                 )
 
     def _listed(self) -> list[Path]:

@@ -149,7 +149,7 @@ class _Run:
             return
         self.print_files(index)
         if status == "cancelled":
-            print_error(f"cancelled; {count_text(len(self.files.entries), 'result')} that had come kept")
+            print_error(f"cancelled; what had come is kept: {count_text(len(self.files.entries), 'result')}")
             raise SystemExit(EXIT_INTERRUPTED)
         job.result()
 
@@ -166,9 +166,9 @@ class _Run:
         first = view.first_result_seconds
         after = "" if first is None else f", the first result after {seconds_text(first)}"
         moved = f"{bytes_text(view.bytes_between_sites)} between sites"
-        count = count_text(len(self.files.entries), "result")
+        came = count_text(len(self.files.entries), "result")
         ended = f"the end {seconds_text(view.seconds)} after the command began"
-        print(f"{index}: {count}; {ended}{after}; {moved}", file=self.out)
+        print(f"{index}: {came}; {ended}{after}; {moved}", file=self.out)
 
 
 class _JsonEvents:

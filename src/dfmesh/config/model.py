@@ -219,6 +219,7 @@ class SiteConfig:
         location: Where it stands in the federation file.
         capacity: Operations that it can run at the same time; None if the owner does not say.
         residency: To which sites the results of its adapters may go; None if to all.
+        accepts_pickle: Whether its adapters take pickled objects, which may run any code of whoever made them.
     """
 
     name: str
@@ -232,6 +233,7 @@ class SiteConfig:
     location: SourceLocation
     capacity: int | None = None
     residency: ResidencyRule | None = None
+    accepts_pickle: bool = False
 
     def adapters_of(self, provider: str | None) -> dict[str, AdapterSpec] | None:
         """The adapters of a provider, or of the site itself; None if there is no such provider."""

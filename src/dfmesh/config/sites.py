@@ -45,6 +45,7 @@ _SITE_KEYS = dict.fromkeys(
         "send_cost",
         "capacity",
         "residency",
+        "accepts_pickle",
     ),
     False,
 )
@@ -110,6 +111,7 @@ class SitesReader:
             location=location_of(entry.place),
             capacity=self._capacity(fields),
             residency=read_residency(fields, reader, site_names),
+            accepts_pickle=bool("accepts_pickle" in fields and reader.flag(fields["accepts_pickle"])),
         )
 
     def _capacity(self, fields: dict[str, Item]) -> int | None:

@@ -15,6 +15,7 @@ from dfmesh.engine.messages import Failure
 from dfmesh.engine.tokens import StreamInput
 from dfmesh.engine.worker_threads import WorkerThreads
 from dfmesh.errors import DfmeshError
+from dfmesh.values import PickledObject
 
 FIRST_BACKOFF = 0.1
 """Seconds before the first retry of a failed call; doubled for each further one."""
@@ -112,11 +113,25 @@ class Calls:
             task.add_done_callback(lambda _: self._tasks.pop(call, None))
             return
         try:
-            function = adapter.bind(arguments)
+            function = adapter.bind(self._unpickled(arguments))
         except Exception as error:
             self._raised(call, error, 0.0)
             return
         self._threads.submit(function, partial(self._ended, call))
+
+    def _unpickled(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Put the objects in place of pickled arguments, if the site's owner allows that.
+
+        Raises:
+            PickleRefusedError: the owner does not.
+        """
+        if not any(type(item) is PickledObject for item in arguments.values()):
+            return arguments
+        if not self._adapters.accepts_pickle:
+            raise PickleRefusedError(
+                f"site {self._adapters.site_name!r} takes no pickled objects; its owner could set `accepts_pickle: true`"
+            )
+        return {name: item.load() if type(item) is PickledObject else item for name, item in arguments.items()}
 
     def _live_input(self, call: int, index: int) -> LiveInput:
         def taken(count: int) -> None:
@@ -236,7 +251,7 @@ class Calls:
 
     async def _attempt(self, plan: CallPlan, arguments: dict[str, Any]) -> Any:
         adapter = await self._adapter(plan)
-        function = adapter.bind(arguments)
+        function = adapter.bind(self._unpickled(arguments))
         kind = adapter.kind
         if kind is AdapterKind.COROUTINE:
             return await function()
@@ -309,6 +324,10 @@ class Calls:
             self._outcome.exhausted(call)
         else:
             self._outcome.item(call, value, seconds)
+
+
+class PickleRefusedError(DfmeshError):
+    """A pickled object was given to an adapter of a site that takes none."""
 
 
 class CallTimeoutError(DfmeshError):

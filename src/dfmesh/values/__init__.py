@@ -3,11 +3,13 @@
 from dfmesh.values.codec import Packed, from_bytes, normalise, pack, to_bytes, unpack
 from dfmesh.values.copying import private_copy
 from dfmesh.values.documents import from_json, to_json
+from dfmesh.values.pickled import PickledObject
 from dfmesh.values.registry import register_type
 from dfmesh.values.sizes import size_of
 
 __all__ = [
     "Packed",
+    "PickledObject",
     "from_bytes",
     "from_json",
     "normalise",

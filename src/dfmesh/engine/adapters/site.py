@@ -83,6 +83,11 @@ class SiteAdapters:
         """Name of the site."""
         return self._site_config.name
 
+    @property
+    def accepts_pickle(self) -> bool:
+        """Whether the site's owner lets its adapters take pickled objects."""
+        return self._site_config.accepts_pickle
+
     def offers(self, operation: str, provider: str | None = None) -> bool:
         """Whether the site's configuration offers an operation; nothing is loaded for that.
 
