@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import calc_plain
+
 from .descriptions import (
     Branch,
     Built,
@@ -229,6 +231,9 @@ CONSTRUCTS: dict[str, Callable[[], Description]] = {
     "ForEach over a parameter": lambda: Description(
         over(Param("p")).body, {}, tuple({"p": item} for item in ([1, 2], (), {"k": (1,)}, range(2)))
     ),
+    "ForEach over a parameter that is an array or table": lambda: Description(
+        over(Param("p")).body, {}, tuple({"p": item} for item in (calc_plain.grid(2), calc_plain.columns(3)))
+    ),
     "ForEach over nothing": lambda: over(Const([])),
     "ForEach over a made list": lambda: produced("Numbers"),
     "ForEach over a made dict": lambda: produced("Names"),
@@ -282,8 +287,12 @@ CONSTRUCTS: dict[str, Callable[[], Description]] = {
     'on_error="skip" in "fail"': lambda: tolerant("fail", inner="skip"),
     'on_error="collect" in "collect"': lambda: tolerant("collect", inner="collect"),
     "stream": lambda: stream_takers(call("s", "Stream", n=X)),
+    "stream of a generator": lambda: stream_takers(at(call("s", "Stream", n=X), "a")),
+    "stream of an async generator": lambda: stream_takers(at(call("s", "Stream", n=X), "b")),
     "empty stream": lambda: stream_takers(call("s", "Stream", n=Const(2))),
     "stream that breaks": lambda: stream_takers(call("s", "Breaking", n=X)),
+    "stream of a generator that breaks": lambda: stream_takers(at(call("s", "Breaking", n=X), "c")),
+    "stream of an async generator that breaks": lambda: stream_takers(at(call("s", "Breaking", n=X), "b")),
     "stream that breaks at once": lambda: stream_takers(call("s", "Breaking", n=Const(5))),
     "stream that breaks in a tolerant loop": lambda: pipeline(
         Loop(

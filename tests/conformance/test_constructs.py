@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from .building import parameter_sets
+from .building import build, parameter_sets
 from .comparing import described, differences
 from .conftest import TARGETS, Outcome, Runner, compiled_for, simulated
 from .constructs import BLOCKS, CONSTRUCTS, VARIANTS, nested
 from .descriptions import Description
 from .interpreter import interpret
-from .test_random_pipelines import build, job, simulation
+from .test_random_pipelines import job, simulation
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "constructs.md"
 
@@ -89,11 +89,11 @@ def _page() -> str:
         "",
         "<!-- Written by tests/conformance/test_constructs.py with DFMESH_REGENERATE=1; do not edit. -->",
         "",
-        "Every cell is a test that runs a small pipeline on that target and compares all values, types included, all",
-        "errors and how the job ended with a plain evaluation in the tests, which knows nothing of dfmesh. The test of a",
-        "cell is `test_construct[<target>-<construct>]` in `tests/conformance/test_constructs.py`; its pipelines are in",
-        "`constructs.py` beside it. On the simulator each runs under several orders of delivery, and with caches that",
-        "fail.",
+        "Every cell is a test that runs a small pipeline on that target and compares all values, types included,",
+        "all errors and how the job ended with a plain evaluation in the tests, which knows nothing of dfmesh. The",
+        "test of a cell is `test_construct[<target>-<construct>]` in `tests/conformance/test_constructs.py`; its",
+        "pipeline is in `constructs.py` beside it. On the simulator each runs under several orders of delivery, and",
+        "with caches that fail.",
         "",
         f"| construct | {' | '.join(order)} |",
         f"|---|{'---|' * len(order)}",

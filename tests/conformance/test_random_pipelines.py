@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from calc_plain import canonical
 
 from dfmesh import JobError, Pipeline, Yield
 from dfmesh.engine.site_cache import MemoryCache
 
 from .building import build, parameter_sets
 from .comparing import differences
-from .conftest import Outcome, Runner, canonical, compiled_for, outcome_of_job, scaled, simulated
+from .conftest import Outcome, Runner, compiled_for, outcome_of_job, scaled, simulated
 from .descriptions import Description
 from .generator import Options, random_pipeline
 from .interpreter import interpret
@@ -62,7 +63,7 @@ def check(seed: int, options: Options, run: Run) -> None:
     kind = first.partition(" ")[0]
     small = shrink(description, lambda candidate: difference(candidate, run).partition(" ")[0] == kind)
     pytest.fail(
-        f"seed {seed}, {options}\n{first}\nsmallest that differs:\n{small.render()}\n{difference(small, run)}\n{small!r}",
+        f"seed {seed}, {options}\n{first}\nsmallest that differs:\n{small.render()}\n{difference(small, run)}",
         pytrace=False,
     )
 

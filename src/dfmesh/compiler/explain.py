@@ -308,8 +308,10 @@ def _cost_reason(node: Node, compiled: CompiledPipeline, other: Alternative, sta
         return "near its consumers" if other.bytes_moved > 0 else "ends earliest here"
     largest = max(sorted(inputs), key=lambda source: costs.sizes[source])
     source = compiled.graph.nodes[largest]
-    part = _part(source, statement) if source.node == node.node else ""
-    return f"its {bytes_text(costs.sizes[largest])} {part or f'input from {source.node}'} is here"
+    if source.node == node.node and isinstance(statement, ForEach):
+        return "its iterations are here"
+    what = "value" if source.node == node.node else f"input from {source.node}"
+    return f"its {bytes_text(costs.sizes[largest])} {what} is here"
 
 
 def _links(compiled: CompiledPipeline) -> tuple[Link, ...]:
