@@ -56,7 +56,7 @@ def test_the_picture_says_what_happens():
     view.ended("finished")
     shown = text_of(view)
     assert "test: finished" in shown
-    assert "1 result, the first after" in shown
+    assert "1 result, first at" in shown
     assert "x.Read" in shown
     assert "between sites 2 kB" in shown
 

@@ -69,7 +69,7 @@ def test_times_are_counted_from_the_start_of_the_command(written):
     arguments = ["--param", "above=1", "--target", "inproc"]
     done = dfmesh("run", "shop.dfm.yaml", "written.py:one", *arguments, cwd=written)
     assert done.returncode == 0, done.stderr
-    assert "s since the command began, 1 result, the first after" in done.stderr
+    assert "s since command start; 1 result, first at" in done.stderr
     assert "dfmesh-results/index.json: 1 result; the end" in done.stdout
     assert "after the command began, the first result after" in done.stdout
 

@@ -209,20 +209,12 @@ def simulated(
         seed: Decides the order.
         caches: Caches by site, to keep them or to let them fail; new ones by default.
     """
-    from dfmesh.engine.messages import JobFinished, YieldPackage
-    from dfmesh.engine.simulator import Simulation
+    import dfmesh
 
-    simulation = Simulation(compiled.nets, _adapters(), HOMESITE, seed, caches)
-    end = simulation.run([compiled.parameter_set(given) for given in sets])
-    packages = [message for message in simulation.to_client if isinstance(message, YieldPackage)]
-    packages.sort(key=lambda package: (package.frame, compiled.order.get(package.node, 0)))
-    items = [(package.place, package.frame, package.payload.data) for package in packages]
-    results: dict[str, list[Any]] = {}
-    for place, _, value in items:
-        results.setdefault(place, []).append(value)
-    failures = sorted(end.failures, key=lambda failure: (failure.frame, failure.node))
-    status = str(getattr(end.status, "value", end.status)) if isinstance(end, JobFinished) else "refused"
-    return Outcome(results, [failure.to_error() for failure in failures], status, items)
+    result = dfmesh.simulate(compiled, config, HOMESITE, sets, seed, _adapters(), caches)
+    items = [(item.place, item.frame, item.value) for item in result.items]
+    status = str(getattr(result.status, "value", result.status))
+    return Outcome(_without_empty(result.results), list(result.errors), status, items)
 
 
 @pytest.fixture(params=TARGETS)

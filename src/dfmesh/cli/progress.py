@@ -80,11 +80,9 @@ class JobView:
 
     def headline(self) -> str:
         """Say in one line how the job stands."""
-        first = (
-            "" if self.first_result_seconds is None else f", the first after {seconds_text(self.first_result_seconds)}"
-        )
+        first = "" if self.first_result_seconds is None else f", first at {seconds_text(self.first_result_seconds)}"
         results = f"{count_text(self.results, 'result')}{first}"
-        return f"{self.title}: {self.status}, {self.seconds:.1f} s since the command began, {results}"
+        return f"{self.title}: {self.status}, {self.seconds:.1f} s since command start; {results}"
 
 
 def draw(view: JobView, most_rows: int = 1000) -> RenderableType:

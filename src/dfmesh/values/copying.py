@@ -18,10 +18,7 @@ _UNCHANGING = frozenset(
         int,
         float,
         complex,
-        str,
         bytes,
-        range,
-        slice,
         datetime.date,
         datetime.datetime,
         datetime.time,
@@ -42,7 +39,9 @@ def private_copy(value: Any) -> Any:
         ValueEncodingError: as `pack`.
     """
     kind = type(value)
-    if kind in _UNCHANGING or kind.__module__.partition(".")[0] == "pyarrow":
+    if kind in _UNCHANGING:
+        return value
+    if kind is str or kind.__module__.partition(".")[0] == "pyarrow":
         return normalise(value)
     if is_plain(value):
         return from_bytes(to_bytes(value))
