@@ -40,18 +40,19 @@ def alive(pid: int) -> bool:
 
 
 @pytest.mark.timeout(120)
-def test_eight_threads_with_fifty_jobs_each(live: Runner, ops: Any) -> None:
+def test_eight_threads_with_many_jobs_each(live: Runner, ops: Any) -> None:
     with Pipeline() as p:
         n = PlaceParam("n")
         x = ops.calc.Add(a=n, b=1, site="a")
         with ForEach([x, n], window=2) as item:
             Yield(ops.calc.Add(a=item, b=0, site="b"), place="items")
         Yield(ops.calc.Mix(values=[n, x], site="c"), place="mix")
+    jobs = max(15, scaled(50))
     expected = {n: live(p, n=n) for n in (0, 3)}
     assert expected[3]["items"] == [4, 3]
 
     def work(thread: int) -> list[Any]:
-        return [dict(live.session.run(p, n=thread * 1000 + job)) for job in range(50)]
+        return [dict(live.session.run(p, n=thread * 1000 + job)) for job in range(jobs)]
 
     with ThreadPoolExecutor(8) as pool:
         for thread, results in enumerate(pool.map(work, range(8))):
@@ -365,18 +366,21 @@ def client(end: str, *, busy: bool) -> tuple[subprocess.Popen[str], list[int]]:
     return process, pids
 
 
-@pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
+ENDS = [
+    "time.sleep(60)  # SIGKILL",
+    "time.sleep(60)  # SIGTERM",
+    "time.sleep(60)  # SIGINT",
+    "raise RuntimeError('of the user')",
+    "sys.exit(0)",
+    "import os; os._exit(1)",
+    "pass",
+]
+
+
 @pytest.mark.parametrize(
-    "end",
-    [
-        "time.sleep(60)  # SIGKILL",
-        "time.sleep(60)  # SIGTERM",
-        "time.sleep(60)  # SIGINT",
-        "raise RuntimeError('of the user')",
-        "sys.exit(0)",
-        "import os; os._exit(1)",
-        "pass",
-    ],
+    ("end", "busy"),
+    [(end, True) for end in ENDS] + [(end, False) for end in (ENDS[0], ENDS[-1])],
+    ids=[*(f"{end}-busy" for end in ENDS), f"{ENDS[0]}-idle", f"{ENDS[-1]}-idle"],
 )
 @pytest.mark.timeout(60)
 def test_nothing_runs_after_the_client(end: str, busy: bool) -> None:

@@ -1006,7 +1006,7 @@ with fed.session(target="inproc", homesite="app") as s:
 def test_hash_seed_changes_nothing() -> None:
     """FINDINGS 2, 3: not the results, and not where things run."""
     outputs = set()
-    for seed in ("0", "1", "2", "3"):
+    for seed in ("0", "3"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         done = subprocess.run(
             [sys.executable, "-c", HASHED], env=environment, capture_output=True, text=True, timeout=30, check=False

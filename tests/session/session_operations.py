@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import AsyncIterator, Iterator
+from itertools import count, islice
 from typing import Any
 
 
@@ -69,3 +71,16 @@ def same(values: list[Any]) -> list[Any]:
 
 def kind(thing: Any) -> str:
     return type(thing).__name__
+
+
+def endless() -> Iterator[int]:
+    yield from count()
+
+
+async def endless_async() -> AsyncIterator[int]:
+    for number in count():
+        yield number
+
+
+def first(items: Iterator[int], n: int) -> list[int]:
+    return list(islice(items, n))

@@ -12,6 +12,7 @@ import pytest
 from dfmesh import (
     Federation,
     ForEach,
+    If,
     JobError,
     PickledObject,
     Pipeline,
@@ -175,3 +176,30 @@ def test_a_pickled_object_arrives_where_the_owner_allows_it_and_nowhere_else(ses
 def test_what_cannot_be_pickled_is_refused_at_once() -> None:
     with pytest.raises(ValueEncodingError, match="cannot be pickled"):
         PickledObject(lambda: None)
+
+
+@pytest.mark.parametrize("site", ["app", "north"])
+@pytest.mark.parametrize("kind", ["Endless", "EndlessAsync"])
+def test_an_endless_stream_ends_when_nobody_wants_more(session: Session, ops: Any, kind: str, site: str) -> None:
+    with Pipeline() as p:
+        numbers = getattr(ops.odd, kind)(site="north")
+        few = ops.odd.First(items=numbers, n=3, site=site)
+        more = ops.odd.First(items=numbers, n=200, site="app")
+        Yield(few, place="few")
+        Yield(more, place="more")
+        Yield(ops.odd.Add(a=1, b=1, after=numbers), place="after")
+    results = session.submit(p).result(LIMIT)
+    assert results["few"] == [[0, 1, 2]]
+    assert results["more"] == [list(range(200))]
+    assert results["after"] == [2]
+
+
+@pytest.mark.parametrize("kind", ["Endless", "EndlessAsync"])
+def test_an_endless_stream_whose_takers_are_all_skipped_ends(session: Session, ops: Any, kind: str) -> None:
+    with Pipeline() as p:
+        numbers = getattr(ops.odd, kind)(site="north")
+        with If(PlaceParam("on") > 0):
+            Yield(ops.odd.First(items=numbers, n=3, site="north"), place="few")
+        Yield("done", place="end")
+    results = session.submit(p, {"on": 0}).result(LIMIT)
+    assert dict(results) == {"few": [], "end": ["done"]}

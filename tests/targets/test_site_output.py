@@ -103,6 +103,18 @@ def test_a_session_in_which_nobody_speaks_is_quiet(federation: Any, capfd: pytes
     assert capfd.readouterr() == ("", "")
 
 
+def test_what_a_start_and_an_end_print_is_not_shown(
+    federation: Any, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    noise = "import atexit, sys\nprint('noise', file=sys.stderr)\natexit.register(print, 'more noise')\n"
+    (tmp_path / "noisy").mkdir()
+    (tmp_path / "noisy" / "sitecustomize.py").write_text(noise, "utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "noisy"))
+    with federation.session(measure=False) as session:
+        say(session, "print")
+    assert capfd.readouterr() == ("", "[us] careful\n[us] and on stderr\n")
+
+
 def test_lines_come_while_the_job_runs(federation: Any) -> None:
     came = threading.Event()
     with federation.session(measure=False, output=lambda site, line: came.set()) as session:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import time
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
 from functools import partial
 from typing import Any, Protocol
 
@@ -165,6 +166,13 @@ class Calls:
         stream = self._streams.pop(call, None)
         if isinstance(stream, Generator):
             self._threads.submit(stream.close, _ignore)
+        elif isinstance(stream, AsyncGenerator):
+            pulling = self._tasks.pop(call, None)
+            if pulling is not None:
+                pulling.cancel()  # That closes it.
+            else:
+                self._tasks[call] = task = asyncio.get_running_loop().create_task(_close(stream))
+                task.add_done_callback(lambda _: self._tasks.pop(call, None))
 
     def close(self) -> None:
         """Give up all calls; nothing is told about them any more."""
@@ -315,6 +323,9 @@ class Calls:
     def _next(self, call: int, value: Any, error: BaseException | None, seconds: float) -> None:
         if self._closed:
             return
+        stream = self._streams.get(call)
+        if stream is None:  # Dropped meanwhile.
+            return
         if error is not None:
             self._streams.pop(call, None)
             self._raised(call, error, seconds)
@@ -345,6 +356,11 @@ _STREAMING = (AdapterKind.GENERATOR, AdapterKind.ASYNC_GENERATOR)
 
 _STREAMS = (Iterator, AsyncIterator)
 """Values that are streams whoever returns them: nothing else could be done with one that has to be sent."""
+
+
+async def _close(stream: AsyncGenerator[Any, None]) -> None:
+    with contextlib.suppress(Exception):  # Nobody waits for what a generator does when it is closed.
+        await stream.aclose()
 
 
 def _ignore(_value: Any, _error: BaseException | None, _seconds: float) -> None:

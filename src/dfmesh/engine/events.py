@@ -115,11 +115,12 @@ class StreamEndArrived(msgspec.Struct):
 
 
 class StreamCreditArrived(msgspec.Struct):
-    """Another site has taken items of a stream of this one."""
+    """Another site has taken items of a stream of this one; or it wants no more."""
 
     route: int
     frame: Frame
     count: int
+    unwanted: bool = False
 
 
 class SiteGone(msgspec.Struct):
@@ -182,6 +183,12 @@ class PullStream(msgspec.Struct):
     call: int
 
 
+class CloseStream(msgspec.Struct):
+    """Close the generator of a call, of which nobody wants more items. Answered by `StreamEnded`."""
+
+    call: int
+
+
 class SendToken(msgspec.Struct):
     """Send a token to another site. `transition` made it."""
 
@@ -212,12 +219,13 @@ class SendStreamEnd(msgspec.Struct):
 
 
 class SendStreamCredit(msgspec.Struct):
-    """Tell the site that sends a stream that items of it were taken here."""
+    """Tell the site that sends a stream that items of it were taken here; or that nobody here wants more."""
 
     site: str
     route: int
     frame: Frame
     count: int
+    unwanted: bool = False
 
 
 class FeedItem(msgspec.Struct):
@@ -300,6 +308,7 @@ class ReportFrame(msgspec.Struct):
 Instruction = (
     StartCall
     | PullStream
+    | CloseStream
     | SendToken
     | SendScopeEnded
     | SendIterationDone

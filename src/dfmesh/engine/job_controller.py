@@ -130,8 +130,8 @@ class JobController:
                 self.handle(events.ScopeEnded(scope, frame, count, failure))
             case messages.StreamPackage():
                 self._stream_arrived(message)
-            case messages.StreamCredit(route=route, frame=frame, count=count):
-                self.handle(events.StreamCreditArrived(route, frame, count))
+            case messages.StreamCredit(route=route, frame=frame, count=count, unwanted=unwanted):
+                self.handle(events.StreamCreditArrived(route, frame, count, unwanted))
             case messages.OpenFrame(frame=frame, parameters=parameters):
                 given = {name: self._unpacked(payload, frame) for name, payload in parameters.items()}
                 self.handle(events.FrameOpened(frame, given))
@@ -226,6 +226,7 @@ class JobController:
             events.SendStreamEnd: self._send_stream_end,
             events.SendStreamCredit: self._send_stream_credit,
             events.PullStream: lambda i: calls.pull(i.call),
+            events.CloseStream: self._close_stream,
             events.FeedItem: lambda i: calls.feed(i.call, i.input, values.private_copy(i.value)),
             events.FeedEnd: lambda i: calls.feed_end(i.call, i.input, i.failure),
             events.LookUpKey: self._look_up,
@@ -253,7 +254,8 @@ class JobController:
             self._send_site(instruction.site, end)
 
     def _send_stream_credit(self, instruction: events.SendStreamCredit) -> None:
-        credit = messages.StreamCredit(self.job, instruction.route, instruction.frame, instruction.count)
+        route, frame, count = instruction.route, instruction.frame, instruction.count
+        credit = messages.StreamCredit(self.job, route, frame, count, instruction.unwanted)
         self._send_site(instruction.site, credit)
 
     def send(self, peer: str, message: AnyMessage) -> int:
@@ -450,6 +452,14 @@ class JobController:
         """A generator has no more items."""
         self._call_over(call, 0.0, failed=False)
         self.handle(events.StreamEnded(call))
+
+    def _close_stream(self, instruction: events.CloseStream) -> None:
+        self._calls.drop(instruction.call)
+        self._soon(lambda: self._stream_closed(instruction.call))
+
+    def _stream_closed(self, call: int) -> None:
+        if not self._closed:
+            self.exhausted(call)
 
     # Reports and the end
 

@@ -101,11 +101,12 @@ class StreamPackage(Message, frozen=True, tag=4):
 
 
 class StreamCredit(Message, frozen=True, tag=5):
-    """The receiver of a stream has taken `count` items; the sender may send as many more."""
+    """The receiver of a stream has taken `count` items; the sender may send as many more, unless nobody wants more."""
 
     route: int
     frame: Frame
     count: int
+    unwanted: bool = False
 
 
 # Between the homesite and a site: the job.

@@ -102,12 +102,18 @@ class NetRunner:
             events.StreamEnded: lambda e: streams.ended(e.call),
             events.StreamItemArrived: lambda e: streams.item_arrived(e.route, e.frame, e.value),
             events.StreamEndArrived: lambda e: streams.end_arrived(e.route, e.frame, e.failure),
-            events.StreamCreditArrived: lambda e: streams.credited(e.route, e.frame, e.count),
+            events.StreamCreditArrived: self._stream_credited,
             events.FedItemsTaken: lambda e: streams.fed_items_taken(e.call, e.input, e.count),
             events.SiteGone: lambda e: streams.site_gone(e.failure),
             events.KeyFound: lambda e: caching.found(*calls.pop(e.call), e.value),
             events.KeyMissed: lambda e: caching.missed(e.call, *calls.pop(e.call)),
         }
+
+    def _stream_credited(self, event: events.StreamCreditArrived) -> None:
+        if event.unwanted:
+            self.streams.unwanted(event.route, event.frame)
+        else:
+            self.streams.credited(event.route, event.frame, event.count)
 
     def _token_arrived(self, event: events.TokenArrived) -> None:
         for target in self.wired.arrivals.get(event.route, ()):
@@ -250,7 +256,7 @@ class NetRunner:
         for token in values:
             if isinstance(token, StreamToken):
                 token.stream.leave()
-                self.streams.pull(token.stream)
+                self.streams.left(token.stream)
         match transition.ir.action:
             case Loop():
                 failure = outcome.failure if isinstance(outcome, Failed) else None
@@ -302,7 +308,7 @@ class NetRunner:
         except Exception:
             for token in tokens.values():
                 token.stream.leave()
-                self.streams.pull(token.stream)
+                self.streams.left(token.stream)
             raise
         call = self.start_call(transition, frame, arguments, fed=tuple(tokens))
         for index, token in tokens.items():

@@ -306,7 +306,9 @@ class SimulatedCalls:
         if self._closed:
             return
         end = object()
-        stream = self._streams[call]
+        stream = self._streams.get(call)
+        if stream is None:  # Dropped meanwhile.
+            return
         try:
             if isinstance(stream, AsyncIterator):
                 value = self._simulation.event_loop().run_until_complete(_next_of(stream, end))

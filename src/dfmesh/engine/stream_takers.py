@@ -114,6 +114,11 @@ class _WindowTaker:
         self._failure = failure
         self._advance()
 
+    def give_up(self) -> None:
+        """It wants no more: drop what waits, and send the end."""
+        self._queue.clear()
+        self.end(None)
+
     def _advance(self) -> None:
         while self._queue and self._under_way < STREAM_WINDOW:
             self._under_way += 1

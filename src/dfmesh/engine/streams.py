@@ -40,12 +40,14 @@ class Stream:
         length: How many items came.
         pulling: The generator is at work on the next one.
         uncredited: Items that came from another site and were not told as taken.
+        closing: The source was told that nobody wants more.
         ended: No more items come.
         failure: Why it ended early.
     """
 
     __slots__ = (
         "absent",
+        "closing",
         "awaited",
         "ended",
         "failure",
@@ -68,13 +70,14 @@ class Stream:
         self.length = 0
         self.pulling = False
         self.uncredited = 0
+        self.closing = False
         self.ended = False
         self.failure: Failure | None = None
 
     @property
     def wanted(self) -> bool:
         """Whether the fastest taker can use another item."""
-        if self.ended:
+        if self.ended or self.closing:
             return False
         if self.listed or self.awaited or self.absent or not self.takers:
             return True
@@ -191,6 +194,21 @@ class Streams:
             stream.pulling = True
             self._runner.emit(events.PullStream(number))
 
+    def left(self, stream: Stream) -> None:
+        """A taker has gone, or will not come. When the last one has, the source is told to stop, else it goes on."""
+        if stream.takers or stream.absent or stream.listed or stream.ended:
+            self.pull(stream)
+            return
+        kind, number, frame = stream.source
+        if stream.closing:
+            return
+        stream.closing = True
+        if kind == "route":
+            source = self._runner.wired.net.arrivals[number].source
+            self._runner.emit(events.SendStreamCredit(source, number, frame, 0, unwanted=True))
+        else:
+            self._runner.emit(events.CloseStream(number))
+
     def ended(self, call: int) -> None:
         """The generator has no more items: the call has its value, the list."""
         transition, frame = self._runner.calls.pop(call)
@@ -286,6 +304,16 @@ class Streams:
             taker.taken(count)
             self.pull(stream)
 
+    def unwanted(self, route: int, frame: Frame) -> None:
+        """Another site wants no more items of a stream of this one; it still gets the end."""
+        relay = self._routes.get((route, frame))
+        if relay is not None:
+            stream, taker = relay
+            if taker in stream.takers:
+                stream.takers.remove(taker)
+            taker.give_up()
+            self.left(stream)
+
     def route_ended(self, route: int, frame: Frame) -> None:
         """All of a stream has been sent along a route."""
         self._routes.pop((route, frame), None)
@@ -324,7 +352,7 @@ class Streams:
             fed = self._fed.pop((call, index), None)
             if fed is not None and fed[1] in fed[0].takers:
                 fed[0].takers.remove(fed[1])
-                self.pull(fed[0])
+                self.left(fed[0])
 
 
 def takes_items(target: Target) -> bool:
