@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import sys
 from pathlib import Path
@@ -234,6 +235,13 @@ WRONG: list[tuple[Any, str, str]] = [
     (call(timeout=[]), "dfm_body[0].timeout", "expected a number, found []"),
     (call(site=3), "dfm_body[0].site", "expected text, found 3"),
     (call(site={"tag": "@dfm-best-of", "sites": "a"}), "dfm_body[0].site.sites", "expected a list, found 'a'"),
+    (call(retries=10**30), "dfm_body[0].retries", "numbers beyond 64 bits"),
+    (call(timeout=10**30), "dfm_body[0].timeout", "numbers beyond 64 bits"),
+    (construct("ForEach", seq=[], window=10**30, dfm_body=[]), "dfm_body[0].window", "numbers beyond 64 bits"),
+    (result({"id": node(0), "sel": -(10**30)}), "dfm_body[0].value.sel", "numbers beyond 64 bits"),
+    (result(place="a\ud800"), "dfm_body[0].place", "is not Unicode"),
+    (result({"id": node(0), "sel": "a\ud800"}), "dfm_body[0].value.sel", "is not Unicode"),
+    (result({"tag": "@dfm-place-param", "place": "a\ud800"}), "dfm_body[0].value.place", "is not Unicode"),
     (call(provider=[]), "dfm_body[0].provider", "expected text, found []"),
     (call(after=1), "dfm_body[0].after", "this key is not known here"),
     (call(dfm_extra=1), "dfm_body[0].dfm_extra", "this key is not known here"),
@@ -322,3 +330,15 @@ def test_large_documents_are_read() -> None:
     body = [result(list(range(1000)), number) for number in range(100)]
     read = Pipeline.load(json.dumps({"dfm_body": body}))
     assert sum(isinstance(statement, Yield) for statement in read.body) == 100
+
+
+@pytest.mark.timeout(20)
+def test_what_is_no_file_of_a_sensible_size(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with open(tmp_path / "huge", "wb") as file:
+        file.truncate(1 << 40)  # takes no room
+    for path in ("/dev/zero", tmp_path / "pipe", tmp_path / "huge", tmp_path, tmp_path / "none", "a\0b", "\ud800"):
+        with pytest.raises(PipelineError, match="cannot read") as raised:
+            Pipeline.load(path)
+        assert len(raised.value.faults) == 1
+        str(raised.value).encode()

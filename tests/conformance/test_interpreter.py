@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from .conftest import assert_same
+from .comparing import differences
+from .conftest import Outcome, assert_same
 from .descriptions import (
     Branch,
+    Cached,
     Call,
     Chosen,
     Compare,
@@ -23,6 +25,8 @@ from .descriptions import (
     Loop,
     Param,
     Ref,
+    Sub,
+    SubPipeline,
     TupleE,
     Yield,
     walk,
@@ -156,6 +160,88 @@ def test_stream_is_its_list() -> None:
     )
     items = [52, 59, 66, 73]
     assert results(stream, total, loop, *yields) == {"i": items, "t": [250], "s": items, "first": [52], "l": [[items]]}
+
+
+def test_stream_that_breaks_counts_until_then() -> None:
+    """numbers(2) is [26, 33]; then the stream breaks."""
+    body = (
+        Call("s", "calc.Breaking", (("n", Const(2)),)),
+        Yield("live", Ref("s")),
+        Yield("list", ListE((Ref("s"),))),
+        Loop("i", Ref("s"), 1, (Yield("i", Ref("i")),), (Gather("g", Ref("i")),)),
+        Yield("g", Ref("g")),
+        Call("r", "calc.Running", (("items", Ref("s")),)),
+        Yield("r", Ref("r")),
+        Loop("j", Const([0]), 1, (Yield("inside", Ref("s")),)),
+        Yield("behind", Const(1), ("i",)),
+    )
+    found = interpret(Description(body))
+    assert found.results == {"live": [26, 33], "i": [26, 33], "r": [26, 59]}
+    assert found.origins == {("s", (0,))}
+
+
+@pytest.mark.parametrize("on_error", ["fail", "skip", "collect"])
+def test_loops_that_tolerate_errors(on_error: str) -> None:
+    gathers = (Gather("all", Ref("f")), Gather("sum", Ref("f"), "calc.Add", 1), Gather("elements", Ref("i")))
+    body = (fail_if("f", Ref("i"), 2), Yield("f", Ref("f")))
+    behind = Call("behind", "calc.Add", (("a", Const(1)), ("b", Const(1))), after=("i",))
+    yields = tuple(Yield(name, Ref(name)) for name in ("all", "sum", "elements", "behind"))
+    found = interpret(Description((Loop("i", Const([1, 2, 3]), 1, body, gathers, on_error), behind, *yields)))
+    assert found.results["f"] == [1, 3]
+    assert found.results["elements"] == [[1, 2, 3]]
+    if on_error == "fail":
+        assert found.results.keys() == {"f", "elements"}
+        assert found.origins == {("f", (0, 1))}
+        return
+    assert found.origins == set()
+    assert (found.results["sum"], found.results["behind"]) == ([5], [2])
+    there = [item for item in found.results["all"][0] if isinstance(item, int)]
+    assert there == [1, 3]
+    errors = [item for item in found.results["all"][0] if not isinstance(item, int)]
+    assert [(item.operation, item.message) for item in errors] == (
+        [("calc.FailIf", "2 is a multiple of 2")] if on_error == "collect" else []
+    )
+
+
+def test_sub_pipeline_is_written_out() -> None:
+    x, y = Param("x"), Param("y")
+    loop = Loop("i", x, 1, (add("n", Ref("i"), y), Yield("each", Ref("n"))))
+    sub = SubPipeline((loop, Yield("two", Param("x", (Item(0),))), Yield("two", y)), (("y", 7),))
+    calls = (
+        add("a", Const(1), Const(1)),
+        Sub("s", sub, (("x", ListE((Ref("a"), Const(5)))),), (("each", "e"), ("two", "t"))),
+        Sub("again", sub, (("x", Ref("e")), ("y", Const(0))), (("each", "f"),)),
+    )
+    found = results(*calls, Yield("e", Ref("e")), Yield("t", Ref("t", (Item(0),))), Yield("f", Ref("f")))
+    assert found == {"e": [[9, 12]], "t": [2], "f": [[9, 12]]}
+
+
+def test_block_of_a_cache_is_expected_on_condition() -> None:
+    """Two ask for one key: one of them computes it, or both; but never a part of a block, and never nobody."""
+    blocks = tuple(
+        Cached(name, Const("k"), (add(f"{name}n", Const(1), Const(1)), *_yields(name)), Ref(f"{name}n"))
+        for name in ("c", "d")
+    )
+    expected = interpret(Description((*blocks, Yield("y", ListE((Ref("c"), Ref("d")))))))
+    value = ("y", (0,), [2, 2])
+    block_c, block_d = ([(f"{name}{part}", (0,), part) for part in (1, 2)] for name in ("c", "d"))
+    for items in ([value, *block_c], [value, *block_d], [value, *block_c, *block_d]):
+        assert differences(expected, Outcome(items=items)) == []
+    for items in ([value], block_c, [value, *block_c[1:]], [value, *block_c, *block_c], [value, *block_c, block_d[0]]):
+        assert differences(expected, Outcome(items=items)) != []
+
+
+def _yields(name: str) -> tuple[Yield, ...]:
+    return tuple(Yield(f"{name}{part}", Const(part)) for part in (1, 2))
+
+
+def test_block_of_a_cache_that_fails_runs_for_each() -> None:
+    blocks = tuple(
+        Cached(name, Const("k"), (fail_if(f"{name}f", Const(2), 2),), Ref(f"{name}f")) for name in ("c", "d")
+    )
+    expected = interpret(Description((*blocks, Yield("y", Ref("c")))))
+    assert expected.results == {}
+    assert {node for node, _, blocks in expected.failures if expected.certain(blocks)} == {"cf", "df"}
 
 
 @pytest.mark.parametrize(

@@ -47,8 +47,8 @@ class Stream:
 
     __slots__ = (
         "absent",
-        "closing",
         "awaited",
+        "closing",
         "ended",
         "failure",
         "items",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -12,6 +13,8 @@ from dfmesh.engine.messages import AnyMessage, Payload, SiteLost
 from dfmesh.errors import SessionError
 from dfmesh.session.loop_thread import client_loop
 from dfmesh.targets import FederationRunner
+
+_log = logging.getLogger("dfmesh.session")
 
 
 class Connection:
@@ -32,6 +35,7 @@ class Connection:
         self._loop = client_loop()
         self._outbox: list[AnyMessage] = []
         self._outbox_lock = threading.Lock()
+        self._on_unsendable: Callable[[str, Exception], None] | None = None
         self._starting: Future[None] | None = None
         self._state_lock = threading.Lock()
 
@@ -40,13 +44,20 @@ class Connection:
         """Whether this is the process that made it, not a fork of that."""
         return self._loop.process == os.getpid()
 
-    def start(self, on_message: Callable[[AnyMessage], None], on_lost: Callable[[SiteLost], None]) -> Future[None]:
+    def start(
+        self,
+        on_message: Callable[[AnyMessage], None],
+        on_lost: Callable[[SiteLost], None],
+        on_unsendable: Callable[[str, Exception], None],
+    ) -> Future[None]:
         """Begin to start the sites, unless that was begun.
 
         Args:
             on_message: Gets each message of the homesite, in order, on the client's event loop.
             on_lost: Told there when the homesite is lost.
+            on_unsendable: Told there of a job of which a message could not be sent, and why.
         """
+        self._on_unsendable = on_unsendable
         with self._state_lock:
             if self._starting is None or (self.state == "new" and self._starting.done()):
                 self._starting = self._loop.start(self._start(on_message, on_lost))
@@ -87,7 +98,15 @@ class Connection:
             messages, self._outbox = self._outbox, []
         if self.state == "open":
             for message in messages:
-                self._runner.send(message)
+                self._send(message)
+
+    def _send(self, message: AnyMessage) -> None:
+        try:
+            self._runner.send(message)
+        except Exception as error:  # One message that cannot be sent must not take those behind it along.
+            _log.warning("a %s message of job %s cannot be sent: %s", type(message).__name__, message.job, error)
+            if self._on_unsendable is not None:
+                self._on_unsendable(message.job, error)
 
     def call_soon(self, function: Callable[[], None]) -> None:
         """Call a function where messages of the homesite are taken in."""

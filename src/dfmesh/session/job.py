@@ -181,7 +181,8 @@ class Job:
     def cancel(self, reason: str = "cancelled by the client") -> None:
         """Stop the job. It is over soon after; results that have come stay."""
         if not self._inbox.over:
-            self._connection.post(CancelJob(self.id, reason))
+            text = reason.encode("utf-8", "backslashreplace").decode("utf-8")
+            self._connection.post(CancelJob(self.id, text))
 
     def on_result(self, callback: Callable[[ResultItem], None]) -> None:
         """Call a function with each result as soon as it is there; those that have come already are given first.

@@ -147,7 +147,7 @@ class ParameterFeed:
             if self._closed or self._inbox.over or self._connection.state == "closed":
                 return  # The job or the session has ended meanwhile, which result() tells.
             self.error = error
-            self._connection.post(CancelJob(self._job, f"its parameter sets cannot be read: {error}"))
+            self._connection.post(CancelJob(self._job, "its parameter sets cannot be read"))
 
     def close(self) -> None:
         """Say that there will be no more."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from array import array
+from collections import deque
+from itertools import islice
 from typing import IO
 
 from dfmesh import values
@@ -26,23 +28,21 @@ class ResultStore:
             memory_limit: Bytes of results to keep in memory.
         """
         self._limit = memory_limit
-        self._memory: list[ResultItem | None] = []
-        self._first = 0
+        self._memory: deque[tuple[ResultItem, int]] = deque()
+        self._forgotten = 0
         self._bytes = 0
-        self._sizes: list[int] = []
         self._offsets = array("Q", [0])
         self._file: IO[bytes] | None = None
 
     def __len__(self) -> int:
-        return len(self._memory) + len(self._offsets) - 1
+        return self._forgotten + len(self._memory) + len(self._offsets) - 1
 
     def append(self, item: ResultItem) -> None:
         """Add a result."""
         if self._file is None:
             size = values.size_of(item.value) + ITEM_OVERHEAD
             if self._bytes + size <= self._limit:
-                self._memory.append(item)
-                self._sizes.append(size)
+                self._memory.append((item, size))
                 self._bytes += size
                 return
             self._file = tempfile.TemporaryFile(prefix="dfmesh-results-")  # noqa: SIM115 - lives as long as the job
@@ -56,10 +56,10 @@ class ResultStore:
 
     def slice(self, start: int, stop: int) -> list[ResultItem]:
         """Give the results from one position to another. Those that were forgotten are left out."""
-        in_memory = [item for item in self._memory[start:stop] if item is not None]
-        first = max(start - len(self._memory), 0)
-        last = stop - len(self._memory)
-        return in_memory + [self._load(position) for position in range(first, last)]
+        begin = max(start - self._forgotten, 0)
+        in_memory = [item for item, _ in islice(self._memory, begin, max(stop - self._forgotten, begin))]
+        on_disk = self._forgotten + len(self._memory)
+        return in_memory + [self._load(position - on_disk) for position in range(max(start, on_disk), stop)]
 
     def _load(self, position: int) -> ResultItem:
         if self._file is None:
@@ -72,10 +72,9 @@ class ResultStore:
 
     def forget(self, stop: int) -> None:
         """Free the memory of the results before a position; they are not given again."""
-        for position in range(self._first, min(stop, len(self._memory))):
-            self._memory[position] = None
-            self._bytes -= self._sizes[position]
-        self._first = max(self._first, min(stop, len(self._memory)))
+        while self._memory and self._forgotten < stop:
+            self._bytes -= self._memory.popleft()[1]
+            self._forgotten += 1
 
     def close(self) -> None:
         """Give the disk back."""

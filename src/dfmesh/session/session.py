@@ -14,7 +14,7 @@ from dfmesh.api import Pipeline, did_you_mean
 from dfmesh.compiler import CompiledPipeline, compile_pipeline
 from dfmesh.config import FederationConfig
 from dfmesh.engine import lost_failures
-from dfmesh.engine.messages import AnyMessage, Failure, JobFinished, SiteLost, SubmitJob
+from dfmesh.engine.messages import AnyMessage, CancelJob, Failure, JobFinished, SiteLost, SubmitJob
 from dfmesh.errors import SessionError
 from dfmesh.session.connection import Connection
 from dfmesh.session.cost_store import CostStore, costs_file, measuring
@@ -139,7 +139,7 @@ class Session:
     def _starting(self) -> Future[None] | None:
         """Begin to start the sites; None if that was done."""
         if self._connection.state == "new":
-            return self._connection.start(self._receive, self._lost)
+            return self._connection.start(self._receive, self._lost, self._unsendable)
         self._connection.check_open()
         return None
 
@@ -339,6 +339,14 @@ class Session:
             self._costs.add(measure(job.compiled, message.reports, self._loaded))
         except Exception:  # What sites report must not keep a job from ending.
             _log.exception("job %s: its reports cannot be read", job.job)
+
+    def _unsendable(self, job_id: str, error: Exception) -> None:
+        """Something of a job cannot be sent to the homesite: the job is over, and says so."""
+        job = self._jobs.pop(job_id, None)
+        if job is not None:
+            failure = Failure("", "submit", "", (), "", type(error).__name__, str(error))
+            job.end(JobStatus.FAILED, [failure])
+            self._connection.post(CancelJob(job_id, "a message of its client could not be sent"))
 
     def _lost(self, lost: SiteLost) -> None:
         """The homesite is gone: its jobs are over, and say so; the session goes on with the next ones."""

@@ -1,0 +1,48 @@
+"""Results in memory, on disk and forgotten: whatever their number, they come complete and in order."""
+
+from __future__ import annotations
+
+from dfmesh.session.result_store import ITEM_OVERHEAD, ResultStore
+from dfmesh.session.results import ResultItem
+
+
+def item(number: int) -> ResultItem:
+    return ResultItem("place", (0, number), ["x" * 100, (number, None)], "site", "node")
+
+
+def store_of(count: int, in_memory: int) -> ResultStore:
+    store = ResultStore(memory_limit=in_memory * (ITEM_OVERHEAD + 200))
+    for number in range(count):
+        store.append(item(number))
+    return store
+
+
+def test_results_beyond_the_limit_wait_on_disk_and_come_back_as_they_were() -> None:
+    store = store_of(1000, in_memory=10)
+    assert len(store) == 1000
+    assert store.slice(0, 1000) == [item(number) for number in range(1000)]
+    assert store.slice(995, 1000) == [item(number) for number in range(995, 1000)]
+    assert store.slice(5, 30) == [item(number) for number in range(5, 30)]
+    store.close()
+
+
+def test_forgotten_results_are_left_out_and_the_others_keep_their_positions() -> None:
+    store = store_of(100, in_memory=1000)
+    store.forget(40)
+    assert len(store) == 100
+    assert store.slice(0, 100) == [item(number) for number in range(40, 100)]
+    assert store.slice(50, 60) == [item(number) for number in range(50, 60)]
+    store.append(item(100))
+    assert store.slice(100, 101) == [item(100)]
+    store.forget(101)
+    assert store.slice(0, 101) == []
+    assert len(store) == 101
+
+
+def test_forgetting_reaches_neither_the_disk_nor_what_comes_later() -> None:
+    store = store_of(50, in_memory=10)
+    store.forget(30)
+    assert store.slice(30, 50) == [item(number) for number in range(30, 50)]
+    store.append(item(50))
+    assert store.slice(49, 51) == [item(49), item(50)]
+    store.close()
