@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from .building import build, parameter_sets
 from .comparing import described, differences
-from .conftest import TARGETS, Outcome, Runner, compiled_for, simulated
+from .conftest import TARGETS, Outcome, Runner, compiled_for, outcome_of_job, simulated
 from .constructs import BLOCKS, CONSTRUCTS, VARIANTS, nested
 from .descriptions import Description
 from .interpreter import interpret
@@ -70,6 +71,21 @@ def test_second_run_takes_everything_from_the_cache(ops: Any, config: Any) -> No
         assert any(place.startswith("computed") for place in first.results)
         assert not any(place.startswith("computed") for place in second.results)
         assert {place: first.results[place] for place in second.results} == second.results
+
+
+def test_later_job_takes_everything_from_the_cache(live: Runner, ops: Any) -> None:
+    """A value is handed on before it is written, so that the very next job may come too early; not a later one."""
+    for name in ("TryFromCache at a site", "TryFromCache with equal keys"):
+        description = CONSTRUCTS[name]()
+        pipeline = build(description, ops, uuid.uuid4().hex)
+        sets = parameter_sets(description, pipeline)
+        first = outcome_of_job(live.session.submit(pipeline, sets))
+        assert differences(interpret(description), first) == []
+        for _ in range(20):
+            later = outcome_of_job(live.session.submit(pipeline, sets))
+            if not any(place.startswith("computed") for place in later.results):
+                break
+        assert later.results == {place: values for place, values in first.results.items() if place in ("c", "e")}
 
 
 def test_page_of_constructs() -> None:

@@ -1,7 +1,7 @@
 """The pipeline language."""
 
 from dfmesh.api.blocks import Block, Collect, Else, ForEach, If, Reduce, TryFromCache, WriteToCache
-from dfmesh.api.building import NodeId, node_id_problem, node_text, user_location
+from dfmesh.api.building import NodeId, is_unicode, node_id_problem, node_text, number_fits, user_location
 from dfmesh.api.conditions import (
     And,
     Comparison,
@@ -59,8 +59,10 @@ __all__ = [
     "Yield",
     "did_you_mean",
     "find_references",
+    "is_unicode",
     "node_id_problem",
     "node_text",
+    "number_fits",
     "operation_class",
     "user_location",
     "with_references",

@@ -37,12 +37,26 @@ def node_id_problem(node_id: object) -> str:
             return f"{node_id!r} cannot be an id: ids are not empty and do not start with %"
         if len(node_id) > MAX_ID_LENGTH:
             return f"{node_id[:40]!r}... cannot be an id: it has more than {MAX_ID_LENGTH} characters"
-        if any("\ud800" <= character <= "\udfff" for character in node_id):
+        if not is_unicode(node_id):
             return f"{node_id!r} cannot be an id: it is not Unicode"
         return ""
     if isinstance(node_id, bool) or not isinstance(node_id, int):
         return f"{node_id!r:.80} cannot be an id: an id is a text or a whole number"
     return "" if 0 <= node_id <= MAX_ID_NUMBER else f"ids that are numbers are between 0 and {MAX_ID_NUMBER}"
+
+
+def is_unicode(text: str) -> bool:
+    """Tell whether a text can be sent: Python's may hold lone surrogates, such as names of undecodable files do."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def number_fits(number: int) -> bool:
+    """Tell whether a whole number has at most 64 bits, as messages can hold outside of values."""
+    return -(2**63) <= number < 2**63
 
 
 def user_location() -> SourceLocation:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from dfmesh import values
 from dfmesh.api import document_marks as marks
-from dfmesh.api.building import NodeId, node_id_problem
+from dfmesh.api.building import NodeId, is_unicode, node_id_problem, number_fits
 from dfmesh.api.conditions import Comparison, Logic
 from dfmesh.api.document_marks import is_condition, is_node, is_reference, tag_of
 from dfmesh.api.references import NO_DEFAULT, NodeRef, PlaceParam
@@ -63,14 +63,20 @@ class ValueReader:
         if isinstance(document, bool) or not isinstance(document, int | float):
             self.fault(path, f"expected a number, found {shown(document)}")
             return 1
-        return document
+        return self._sendable(document, path) if isinstance(document, int) else document
 
     def integer(self, document: Any, path: str) -> int:
         """Read a whole number."""
         if isinstance(document, bool) or not isinstance(document, int):
             self.fault(path, f"expected a whole number, found {shown(document)}")
             return 1
-        return document
+        return self._sendable(document, path)
+
+    def _sendable(self, number: int, path: str) -> int:
+        if number_fits(number):
+            return number
+        self.fault(path, f"found {shown(number)}: numbers beyond 64 bits cannot be sent to a site")
+        return 1
 
     def choice(self, document: Any, options: tuple[str, ...], path: str) -> str:
         """Read one of some words."""
@@ -247,7 +253,7 @@ class ValueReader:
         selected = document.get("sel")
         subscript = self.flag(document.get("issubs", True), f"{path}.issubs")
         if isinstance(selected, int) and not isinstance(selected, bool):
-            return Item(selected)
+            return Item(self._sendable(selected, f"{path}.sel"))
         name = self.text(selected, f"{path}.sel")
         return Item(name) if subscript else Field(name)
 
@@ -296,11 +302,7 @@ def text_problem(document: Any) -> str:
         return f"expected text, found {shown(document)}"
     if not document or len(document) > MAX_TEXT:
         return f"expected 1 to {MAX_TEXT} characters, found {len(document)}"
-    try:
-        document.encode()
-    except UnicodeEncodeError:
-        return f"the text {document!r:.80} is not Unicode"
-    return ""
+    return "" if is_unicode(document) else f"the text {document!r:.80} is not Unicode"
 
 
 def shown(document: Any) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 from dfmesh.api.blocks import Block, If
 from dfmesh.api.building import OPEN_BLOCKS, NodeId, user_location
+from dfmesh.api.files import MEBIBYTE, read_file
 from dfmesh.api.references import NO_DEFAULT, PlaceParam
 from dfmesh.api.statements import Statement
 from dfmesh.errors import Fault, PipelineError, SourceLocation
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 
 T_co = TypeVar("T_co", covariant=True)
+
+MAX_DOCUMENT_SIZE = 64 * MEBIBYTE
+"""Bytes that a file with a pipeline may have."""
 
 
 class Explains(Protocol[T_co]):
@@ -153,7 +157,7 @@ class Pipeline(Block):
         """Read a pipeline from JSON text or from a JSON file. Nothing in it is imported or run.
 
         Args:
-            source: A path, or the text itself if it begins with `{`.
+            source: A path of a regular file of at most 64 MiB, or the text itself if it begins with `{`.
 
         Raises:
             PipelineError: it is not a pipeline; lists every fault with its key path.
@@ -162,15 +166,20 @@ class Pipeline(Block):
 
         text, name = str(source), "<document>"
         if not text.lstrip().startswith("{"):
-            path, name = Path(source), str(source)
+            name = str(source)
             try:
-                text = path.read_text(encoding="utf-8")
+                text = read_file(source, MAX_DOCUMENT_SIZE).decode()
             except (OSError, UnicodeDecodeError) as error:
-                raise PipelineError(f"cannot read {path}", [Fault(str(error))]) from error
+                reason = error.strerror if isinstance(error, OSError) else None
+                raise PipelineError(f"cannot read {_printable(name)}", [Fault(reason or str(error))]) from error
         return read_document(text, cls, name=name)
 
     def __repr__(self) -> str:
         return f"<Pipeline {self.name or '(unnamed)'} with {sum(1 for _ in self.statements())} statements>"
+
+
+def _printable(name: str) -> str:
+    return name.encode(errors="backslashreplace").decode()
 
 
 def _walk(block: Block) -> Iterator[Statement]:

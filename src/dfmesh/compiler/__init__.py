@@ -5,7 +5,7 @@ from dfmesh.compiler.costs import Costs
 from dfmesh.compiler.explain import Explanation, Link, Row, explain
 from dfmesh.compiler.graph import Edge, Graph, GraphScope, Node
 from dfmesh.compiler.lower import lower
-from dfmesh.compiler.placement import Certificate, Estimate, Objective, Placement, place
+from dfmesh.compiler.placement import Certificate, Estimate, Objective, ObjectiveName, Placement, place
 from dfmesh.compiler.route import route
 from dfmesh.compiler.validate import validate
 
@@ -21,6 +21,7 @@ __all__ = [
     "Link",
     "Node",
     "Objective",
+    "ObjectiveName",
     "Placement",
     "Row",
     "compile_pipeline",

@@ -25,14 +25,16 @@ from dfmesh.api import (
     WriteToCache,
     Yield,
     did_you_mean,
+    is_unicode,
     node_id_problem,
     node_text,
+    number_fits,
 )
-from dfmesh.compiler.check_calls import CallChecker, ValueChecker
+from dfmesh.compiler.check_calls import CallChecker, ValueChecker, is_int, is_number, shown
 from dfmesh.compiler.check_use import use_warnings
 from dfmesh.config import FederationConfig
 from dfmesh.errors import Fault, PipelineError, ValueEncodingError
-from dfmesh.netir import Port
+from dfmesh.netir import Field, Item, Port
 
 
 def validate(pipeline: Pipeline, federation: FederationConfig, *, discovery: bool = False) -> list[Fault]:
@@ -73,6 +75,7 @@ class _Validator:
         self.defaults: dict[str, bytes] = {}
 
     def faults(self) -> Iterator[Fault]:
+        self.check_name()
         self.index(self.pipeline.body, ())
         self.check_block(self.pipeline.body)
         if not self.known:
@@ -139,8 +142,18 @@ class _Validator:
     def check_references(self, statement: Statement) -> None:
         outer = {id(item) for item in statement.outer_references()} if isinstance(statement, Reduce) else set()
         for reference in statement.references():
+            for step in reference.select:
+                self.check_step(statement, step)
             if isinstance(reference, NodeRef):
                 self.check_reference(statement, reference, outer=id(reference) in outer)
+
+    def check_step(self, statement: Statement, step: Item | Field) -> None:
+        key = step.key if isinstance(step, Item) else step.name
+        if isinstance(key, str) and not is_unicode(key):
+            self.fault(statement, f"{statement.label} selects {key!r}, which is not Unicode", "give another key")
+        if isinstance(key, int) and not number_fits(key):
+            what = f"{statement.label} selects [{shown(key)}], which has more than 64 bits"
+            self.fault(statement, what, "select it in an operation")
 
     def check_reference(
         self, statement: Statement, reference: NodeRef, *, after: bool = False, outer: bool = False
@@ -240,8 +253,13 @@ class _Validator:
 
     # Names
 
+    def check_name(self) -> None:
+        name: Any = self.pipeline.name
+        if name is not None and not (isinstance(name, str) and is_unicode(name)):
+            self.fault(None, f"name={name!r:.80} is no name for a pipeline", "give a text in Unicode, or None")
+
     def check_place(self, statement: Yield) -> None:
-        if not isinstance(statement.place, str) or not statement.place:
+        if not isinstance(statement.place, str) or not statement.place or not is_unicode(statement.place):
             self.fault(statement, f"place={statement.place!r} is no name", "give a text")
 
     def check_parameters(self, statement: Statement) -> None:
@@ -267,8 +285,8 @@ class _Validator:
             self.fault(statement, f"the block of TryFromCache {what}", hint)
         self.calls.check_site_option(statement, statement.site, "TryFromCache")
         ttl: Any = statement.ttl
-        if ttl is not None and (isinstance(ttl, bool) or not isinstance(ttl, int | float) or ttl <= 0):
-            self.fault(statement, f"TryFromCache: ttl={ttl!r}", "give seconds above 0, or None")
+        if ttl is not None and not (is_number(ttl) and ttl > 0):
+            self.fault(statement, f"TryFromCache: ttl={shown(ttl)}", "give seconds above 0, or None")
 
     def check_write(self, statement: WriteToCache) -> None:
         around = self.around[id(statement)]
@@ -287,8 +305,9 @@ class _Validator:
 
     def check_loop(self, statement: ForEach) -> None:
         window: Any = statement.window
-        if window is not None and (isinstance(window, bool) or not isinstance(window, int) or window < 1):
-            self.fault(statement, f"ForEach: window={window!r}", "give a whole number of at least 1, or None")
+        if window is not None and not (is_int(window) and window >= 1):
+            hint = "give a whole number of at least 1, or None"
+            self.fault(statement, f"ForEach: window={shown(window)}", hint)
         if statement.on_error not in ("fail", "skip", "collect"):
             self.fault(statement, f"ForEach: on_error={statement.on_error!r}", "give 'fail', 'skip' or 'collect'")
         sequence = statement.seq

@@ -129,8 +129,9 @@ class Calls:
         if not any(type(item) is PickledObject for item in arguments.values()):
             return arguments
         if not self._adapters.accepts_pickle:
+            site = self._adapters.site_name
             raise PickleRefusedError(
-                f"site {self._adapters.site_name!r} takes no pickled objects; its owner could set `accepts_pickle: true`"
+                f"site {site!r} takes no pickled objects; its owner could set accepts_pickle: true"
             )
         return {name: item.load() if type(item) is PickledObject else item for name, item in arguments.items()}
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dfmesh.api import Pipeline
-from dfmesh.compiler import CompiledPipeline, Explanation, compile_pipeline, explain
+from dfmesh.compiler import CompiledPipeline, Explanation, Objective, ObjectiveName, compile_pipeline, explain
 from dfmesh.config import FederationConfig
 from dfmesh.session.cost_store import CostStore, costs_file, measuring
 from dfmesh.session.parameter_sets import ParameterSets
@@ -100,6 +100,7 @@ class Federation:
         homesite: str | None = None,
         restrict_to_sites: Iterable[str] | None = None,
         measure: bool | None = None,
+        objective: ObjectiveName = "time",
     ) -> CompiledPipeline:
         """Compile a pipeline without running anything.
 
@@ -108,25 +109,36 @@ class Federation:
             homesite: As in `session`.
             restrict_to_sites: Sites that may take part, besides the homesite; None for all.
             measure: Whether what earlier jobs have cost counts; None leaves it to the environment, as in `session`.
+            objective: What the sites are chosen for: the least `time`, `bytes` moved, or `money`.
 
         Raises:
             PipelineError: the pipeline has faults; all of them are listed.
         """
         home = homesite or default_homesite(self.config)
         measured = self.costs.costs() if measuring(measure) else None
-        return compile_pipeline(pipeline, self.config, home, restrict_to_sites=restrict_to_sites, measured=measured)
+        return compile_pipeline(
+            pipeline,
+            self.config,
+            home,
+            restrict_to_sites=restrict_to_sites,
+            measured=measured,
+            objective=Objective(objective),
+        )
 
-    def explain(self, pipeline: Pipeline, *, homesite: str | None = None) -> Explanation:
+    def explain(
+        self, pipeline: Pipeline, *, homesite: str | None = None, objective: ObjectiveName = "time"
+    ) -> Explanation:
         """Tell where each operation of a pipeline would run, why, and what would move.
 
         Args:
             pipeline: What the user wrote.
             homesite: As in `session`.
+            objective: As in `compile`.
 
         Raises:
             PipelineError: the pipeline has faults; all of them are listed.
         """
-        return explain(self.compile(pipeline, homesite=homesite))
+        return explain(self.compile(pipeline, homesite=homesite, objective=objective))
 
     def predict(
         self,

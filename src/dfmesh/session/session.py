@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from dfmesh.api import Pipeline, did_you_mean
-from dfmesh.compiler import CompiledPipeline, compile_pipeline
+from dfmesh.compiler import CompiledPipeline, Objective, ObjectiveName, compile_pipeline
 from dfmesh.config import FederationConfig
 from dfmesh.engine import lost_failures
 from dfmesh.engine.messages import AnyMessage, CancelJob, Failure, JobFinished, SiteLost, SubmitJob
@@ -158,13 +158,18 @@ class Session:
     # Running
 
     def prepare(
-        self, pipeline: Pipeline | CompiledPipeline, restrict_to_sites: Iterable[str] | None = None
+        self,
+        pipeline: Pipeline | CompiledPipeline,
+        restrict_to_sites: Iterable[str] | None = None,
+        *,
+        objective: ObjectiveName = "time",
     ) -> CompiledPipeline:
         """Compile a pipeline once, to submit it many times.
 
         Args:
             pipeline: What the user wrote; one that is compiled already is given back.
             restrict_to_sites: Sites that may take part, besides the homesite; None for all.
+            objective: What the sites are chosen for: the least `time`, `bytes` moved, or `money`.
 
         Raises:
             PipelineError: it has faults; all of them are listed.
@@ -173,7 +178,12 @@ class Session:
             return pipeline
         measured = None if self._costs is None else self._costs.costs()
         return compile_pipeline(
-            pipeline, self.federation, self.homesite, restrict_to_sites=restrict_to_sites, measured=measured
+            pipeline,
+            self.federation,
+            self.homesite,
+            restrict_to_sites=restrict_to_sites,
+            measured=measured,
+            objective=Objective(objective),
         )
 
     def submit(

@@ -3,8 +3,8 @@
 `docs/placement.md` says what is minimised and why the proof holds.
 """
 
-from dfmesh.compiler.placement.objective import Objective
+from dfmesh.compiler.placement.objective import Objective, ObjectiveName
 from dfmesh.compiler.placement.place import alternatives, place
 from dfmesh.compiler.placement.plan import Alternative, Certificate, Estimate, Placement
 
-__all__ = ["Alternative", "Certificate", "Estimate", "Objective", "Placement", "alternatives", "place"]
+__all__ = ["Alternative", "Certificate", "Estimate", "Objective", "ObjectiveName", "Placement", "alternatives", "place"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from typing import Literal
 
 
 class Objective(enum.Enum):
@@ -18,4 +19,7 @@ class Objective(enum.Enum):
     MONEY = "money"
 
 
-__all__ = ["Objective"]
+ObjectiveName = Literal["time", "bytes", "money"]
+"""How users write an objective."""
+
+__all__ = ["Objective", "ObjectiveName"]
