@@ -67,8 +67,10 @@ def test_references_that_multiply(write, chain):
 def test_schemas_that_multiply(write):
     schemas = [f"  s{n}: {{properties: {{a: {{$ref: '#/schemas/s{n + 1}'}}, b: {{$ref: '#/schemas/s{n + 1}'}}}}}}\n" for n in range(40)]
     text = f"dfm: 1.0.0\nschemas:\n{''.join(schemas)}  s40: {{}}\n"
-    config = FederationConfig.load(write(f"{text}operations: {{a.B: {{parameters: {{p: {{$ref: '#/schemas/s0'}}}}}}}}\n"))
-    assert config.operations["a.B"].parameters[0].schema["type"] == "object"
+    assert FederationConfig.load(write(text)).schemas["s39"]  # each is read once
+    text = text.replace("s40: {}", "s40: {properties: {a: {$ref: '#/schemas/s0'}}}")
+    (fault,) = faults_of(write(text, "recursive.dfm.yaml"))
+    assert "schemas" in fault.message
 
 
 def test_schemas_nested_too_deeply(write):

@@ -110,10 +110,9 @@ class ForEach(Expression, Block):
         Args:
             seq: The sequence, or a generator's stream, taken element by element.
             window: How many elements run at a time, at least 1.
-            on_error: What an error in an iteration does: `fail` the job; `skip` leaves values that failed out of what is
-                collected and reduced; `collect` puts an `IterationError` in its place in what is collected, and
-                leaves it out of what is reduced. With the latter two the job
-                does not fail.
+            on_error: What an error in an iteration does: `fail` the job; `skip` leaves values that failed out of
+                what is collected and reduced; `collect` puts an `IterationError` in their place in what is
+                collected, and leaves them out of what is reduced. With the latter two the job does not fail.
             node_id: A name for the statement.
             after: Statements that must have ended before.
         """

@@ -20,6 +20,8 @@ from dfmesh.api import (
     Statement,
     did_you_mean,
     find_references,
+    is_unicode,
+    number_fits,
 )
 from dfmesh.compiler.candidates import allowed_sites, candidates, exposed, operation_name
 from dfmesh.compiler.schema import schema_mismatch
@@ -61,10 +63,10 @@ class CallChecker:
     def _check_options(self, statement: Operation | Reduce, name: str) -> None:
         retries: Any = statement.retries
         timeout: Any = statement.timeout
-        if not _is_int(retries) or retries < 0:
-            self.fault(statement, f"{name}: retries={retries!r}", "give a whole number, 0 or more")
-        if timeout is not None and not (_is_number(timeout) and timeout > 0):
-            self.fault(statement, f"{name}: timeout={timeout!r}", "give seconds above 0, or None")
+        if not is_int(retries) or retries < 0:
+            self.fault(statement, f"{name}: retries={shown(retries)}", "give a whole number, 0 or more")
+        if timeout is not None and not (is_number(timeout) and timeout > 0):
+            self.fault(statement, f"{name}: timeout={shown(timeout)}", "give seconds above 0, or None")
 
     # Sites
 
@@ -232,7 +234,7 @@ class ValueChecker:
             self.fault(statement, f"{statement.label} is given a value that cannot be sent to a site: {error}")
 
     def _check_default(self, statement: Statement, parameter: PlaceParam) -> None:
-        if not isinstance(parameter.place, str) or not parameter.place:
+        if not isinstance(parameter.place, str) or not parameter.place or not is_unicode(parameter.place):
             self.fault(statement, f"{parameter.place!r} cannot be the name of a parameter", "give a text")
         if parameter.default is NO_DEFAULT:
             return
@@ -261,9 +263,17 @@ def _description(parameter: Parameter) -> str:
     return " ".join(parameter.description.split())
 
 
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def is_int(value: Any) -> bool:
+    """Tell whether an option is a whole number that a message can hold."""
+    return isinstance(value, int) and not isinstance(value, bool) and number_fits(value)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def is_number(value: Any) -> bool:
+    """Tell whether an option is a number that a message can hold."""
+    return isinstance(value, float) or is_int(value)
+
+
+def shown(option: Any) -> str:
+    """Show an option in a message, cut to a readable length."""
+    # Python writes no whole number of more than 4300 digits.
+    return "a huge number" if isinstance(option, int) and abs(option) > 10**80 else f"{option!r:.80}"

@@ -259,7 +259,8 @@ class _Lowering:
                 inputs.add(edge)
         if guard is not None and (always_guarded or not self.guarded_already(inputs, scope, guard)):
             inputs.add(Edge(guard[0], guard[1], role=Role.GUARD))
-        location = str(statement.location) if statement.location else ""
+        # A path that is no Unicode has lone surrogates, which cannot be sent.
+        location = str(statement.location).encode(errors="backslashreplace").decode() if statement.location else ""
         index = len(self.graph.nodes)
         node = Node(
             index, node_text(statement.node_id), statement.label, location, scope, action, inputs.edges, guard=guard

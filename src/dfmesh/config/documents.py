@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, cast
 
+from dfmesh.api.files import MEBIBYTE, read_file, real_path
 from dfmesh.config.syntax import syntax_fault
 from dfmesh.errors import Fault, SourceLocation
 
@@ -17,6 +18,9 @@ NULL_TAG = "tag:yaml.org,2002:null"
 MERGE_TAG = "tag:yaml.org,2002:merge"
 MAPPING_TAG = "tag:yaml.org,2002:map"
 STANDARD_TAGS = "tag:yaml.org,2002:"
+
+MAX_FILE_SIZE = 8 * MEBIBYTE
+"""Bytes that a federation file, or one that it refers to, may have."""
 
 
 class Node(Protocol):
@@ -107,22 +111,26 @@ class Documents:
             The document; None if it is no YAML or JSON, which has been reported.
 
         Raises:
-            OSError: If the file cannot be read.
+            OSError: If the file cannot be read, is no regular file, or is too large.
         """
-        key = os.path.realpath(name)
+        key = real_path(name)
         if key not in self._documents:
-            with open(key, "rb") as file:
-                content = file.read()
-            self._documents[key] = self._parse(name, content)
+            self._documents[key] = self._parse(name, read_file(key, MAX_FILE_SIZE))
         return self._documents[key]
 
     def _parse(self, name: str, content: bytes) -> Document | None:
         import yaml
 
+        from dfmesh.config.expansion import expansion_fault
+
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         stream = _NamedBytes(content, name)
         try:
-            return Document(name, cast("Node | None", yaml.compose(stream, Loader=loader)))
+            root = cast("Node | None", yaml.compose(stream, Loader=loader))
+            fault = None if root is None else expansion_fault(root)
+            if fault is None:
+                return Document(name, root)
+            self._report(fault)
         except yaml.YAMLError as error:
             self._report(syntax_fault(name, error, content))
         except RecursionError:

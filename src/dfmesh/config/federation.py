@@ -17,7 +17,7 @@ from dfmesh.config.operations import read_operations
 from dfmesh.config.reader import Reader
 from dfmesh.config.schema import SchemaReader
 from dfmesh.config.sites import SitesReader
-from dfmesh.errors import ConfigError, DfmeshError, Fault
+from dfmesh.errors import ConfigError, DfmeshError, Fault, SourceLocation
 
 FORMAT_VERSION = "1.0.0"
 _SECTIONS = {
@@ -71,7 +71,11 @@ class FederationConfig:
         """
         name = os.fspath(path)
         reader = Reader()
-        config = _read(name, reader)
+        try:
+            config = _read(name, reader)
+        except RecursionError:
+            config = None
+            reader.faults.append(Fault("is nested too deeply to be read from here", SourceLocation(name, 1, 1)))
         if reader.faults or config is None:
             count = len(reader.faults)
             raise ConfigError(f"{name} has {count} mistake{'s' * (count != 1)}", reader.faults)

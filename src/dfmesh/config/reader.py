@@ -31,6 +31,15 @@ Spelling = Callable[[str], str]
 Chain = tuple[tuple[str, str], ...]
 """References being followed, as (file, pointer), to find circles."""
 
+MAX_CHAIN = 50
+"""References that may lead from one to the next."""
+
+MAX_BROUGHT_IN = 200_000
+"""Entries that references may bring into mappings, in all files of a federation."""
+
+_REFERENCE_COST = 10
+"""What following a reference costs, in entries."""
+
 STRING_TAG = STANDARD_TAGS + "str"
 NO_TEXT_TAGS = frozenset({INT_TAG, FLOAT_TAG, BOOL_TAG, NULL_TAG})
 
@@ -57,6 +66,8 @@ class Reader:
         self._known_faults: set[tuple[SourceLocation | None, str]] = set()
         self.documents = Documents(self._record)
         self._circles: set[frozenset[tuple[str, str]]] = set()
+        self._brought_in = 0
+        self._too_much = False
 
     # -- faults
 
@@ -138,14 +149,25 @@ class Reader:
         merged: dict[str, Item] = {}
         for one in self.elements(reference) if reference.is_sequence else [reference]:
             text = self.text(one)
-            found = None if text is None else self.look_up(text, one, path, chain)
+            found = None if text is None or not self._affords(one) else self.look_up(text, one, path, chain)
             if found is not None:
                 target, longer = found
                 if not (target.is_mapping or target.is_null):
                     self.fault(one, f"{text} is {kind_of(target.node)}, a mapping was expected")
                     continue
-                merged.update(self.entries(target, spelling, longer) or {})
+                entries = self.entries(target, spelling, longer) or {}
+                self._brought_in += len(entries)
+                merged.update(entries)
         return merged
+
+    def _affords(self, reference: Item) -> bool:
+        """Tell whether one more reference may be followed: lists of references to such lists multiply."""
+        self._brought_in += _REFERENCE_COST
+        if self._brought_in > MAX_BROUGHT_IN and not self._too_much:
+            self._too_much = True
+            message = f"references bring in more than {MAX_BROUGHT_IN:,} entries"
+            self.fault(reference, message, "references to lists of references multiply")
+        return not self._too_much
 
     def _anchored(self, entry: Item, path: str, spelling: Spelling, chain: Chain) -> dict[str, Item]:
         merged: dict[str, Item] = {}
@@ -225,6 +247,9 @@ class Reader:
         step = (document.name, pointer)
         if step in chain:
             self.circle(reference, (*chain[chain.index(step) :], step))
+            return None
+        if len(chain) == MAX_CHAIN:
+            self.fault(reference, f"more than {MAX_CHAIN} references lead from one to the next")
             return None
         target = self._walk(document, pointer, reference, (*chain, step))
         return None if target is None else (target._replace(path=path), (*chain, step))

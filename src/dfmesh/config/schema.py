@@ -18,6 +18,12 @@ _SCHEMAS = frozenset(
     {"items", "additionalProperties", "additionalItems", "not", "if", "then", "else", "contains", "propertyNames"}
     | {"unevaluatedItems", "unevaluatedProperties"}
 )
+MAX_SCHEMAS = 100_000
+"""Schemas that are read for one federation, those that are referred to each time anew if they contain themselves."""
+
+MAX_NESTING = 128
+"""Schemas inside one another; a reference and what it points to are two."""
+
 _TEXTS = frozenset({"description", "title", "format", "pattern"})
 _FLAGS = {
     "accepts_literal_input": "accepts-literal-input",
@@ -40,6 +46,8 @@ class SchemaReader:
         self._root: Item | None = None
         self._defs: dict[str, Any] = {}
         self._names: dict[int, str] = {}
+        self._count = 0
+        self._too_much = False
 
     def read(self, item: Item) -> dict[str, Any]:
         """Read one schema.
@@ -68,6 +76,8 @@ class SchemaReader:
         if id(item.node) in inside:
             self._reader.fault(item, "contains itself through an anchor", "use $ref for that", at=item.place)
             return {}
+        if not self._affords(item, inside):
+            return {}
         inside = (*inside, id(item.node))
         entries, reference = self._split(item)
         own = {_FLAGS.get(key, key): self._keyword(key, entry, inside) for key, entry in entries.items()}
@@ -77,6 +87,17 @@ class SchemaReader:
         if reference is None:
             return own
         return {**self._referenced(reference, item, inside, start, chain), **own}
+
+    def _affords(self, item: Item, inside: tuple[int, ...]) -> bool:
+        """Tell whether one more schema may be read: schemas that refer to one another in circles multiply."""
+        self._count += 1
+        if not self._too_much and len(inside) > MAX_NESTING:
+            self._too_much = True
+            self._reader.fault(item, f"schemas are nested more than {MAX_NESTING} levels deep")
+        if not self._too_much and self._count > MAX_SCHEMAS:
+            self._too_much = True
+            self._reader.fault(item, f"with all that is referred to there are more than {MAX_SCHEMAS:,} schemas")
+        return not self._too_much
 
     def _split(self, item: Item) -> tuple[dict[str, Item], Item | None]:
         """Entries without the `$ref` to one schema, and that."""

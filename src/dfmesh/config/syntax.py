@@ -128,7 +128,9 @@ def _findings(trouble: _Trouble) -> Iterator[Finding]:
 
 def _rarer(trouble: _Trouble) -> Iterator[Finding]:
     problem, context = trouble.problem, trouble.context
-    if "undefined alias" in problem:
+    if "nesting depth" in problem:
+        yield Finding("nested too deeply", trouble.place)
+    elif "undefined alias" in problem:
         hint = "if it is text, put it in quotes"
         yield Finding("there is no anchor of this name ('&...') before it", trouble.place, hint)
     elif "scanning an alias" in context or "scanning an anchor" in context:

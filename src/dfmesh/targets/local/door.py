@@ -7,6 +7,7 @@ supervisor gave to that peer and to us.
 from __future__ import annotations
 
 import asyncio
+import errno
 import hmac
 import socket
 from collections.abc import Callable, Coroutine
@@ -14,7 +15,12 @@ from collections.abc import Callable, Coroutine
 TICKET_SIZE = 32
 _LOOPBACK = "127.0.0.1"
 _PATIENCE_SECONDS = 10.0
+_STRANGER_SECONDS = 5.0
+"""How long somebody may take to show a ticket, and then how long we may not know of it."""
+_GRACE_SECONDS = 0.1
+_PAUSE_SECONDS = 0.5
 _MOST_UNKNOWN = 64
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class Door:
@@ -42,16 +48,24 @@ class Door:
         self._listener = socket.create_server((_LOOPBACK, 0))
         self._listener.setblocking(False)
         self.port: int = self._listener.getsockname()[1]
+        self._pause: asyncio.TimerHandle | None = None
+        self._listen()
+
+    def _listen(self) -> None:
+        self._pause = None
         self._loop.add_reader(self._listener.fileno(), self._accept)
 
     def close(self) -> None:
         """Listen no longer, and give up what is not connected yet."""
+        if self._pause is not None:
+            self._pause.cancel()
         self._loop.remove_reader(self._listener.fileno())
         self._listener.close()
         for task in self._tasks:
             task.cancel()
         for _, connection in self._unknown:
             connection.close()
+        self._unknown.clear()
 
     def expect(self, peer: str, generation: int, ticket: bytes) -> None:
         """Take the connection that comes, or came, with this ticket for one of this peer."""
@@ -82,15 +96,19 @@ class Door:
     def _accept(self) -> None:
         try:
             connection, _ = self._listener.accept()
-        except OSError:
-            return  # the caller has changed its mind
+        except OSError as error:
+            if error.errno in _EXHAUSTED:
+                # Callers go on waiting, and the loop would wake us for them without end.
+                self._loop.remove_reader(self._listener.fileno())
+                self._pause = self._loop.call_later(_PAUSE_SECONDS, self._listen)
+            return  # else the caller has changed its mind
         connection.setblocking(False)
         self._run(self._read_ticket(connection))
 
     async def _read_ticket(self, connection: socket.socket) -> None:
         ticket = b""
         try:
-            async with asyncio.timeout(_PATIENCE_SECONDS):
+            async with asyncio.timeout(_STRANGER_SECONDS):
                 while len(ticket) < TICKET_SIZE:
                     data = await self._loop.sock_recv(connection, TICKET_SIZE - len(ticket))
                     if not data:
@@ -111,6 +129,15 @@ class Door:
         self._unknown.append((ticket, connection))
         if len(self._unknown) > _MOST_UNKNOWN:
             self._unknown.pop(0)[1].close()
+        # A loop that was held up may have a word about the ticket to read, which the grace lets it do first.
+        self._loop.call_later(_STRANGER_SECONDS, self._loop.call_later, _GRACE_SECONDS, self._send_away, connection)
+
+    def _send_away(self, connection: socket.socket) -> None:
+        for entry in self._unknown:
+            if entry[1] is connection:
+                self._unknown.remove(entry)
+                connection.close()
+                return
 
     def _run(self, work: Coroutine[None, None, None]) -> None:
         task = self._loop.create_task(work)
