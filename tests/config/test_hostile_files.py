@@ -58,14 +58,17 @@ def test_aliases_that_do_not_multiply_much(write):
 def test_references_that_multiply(write, chain):
     width = 3 if len(chain) < 100 else 1
     refs = [f"x-a{n - 1}: {{$ref: [{', '.join([f'#/x-a{n}'.join(chr(39) * 2)] * width)}]}}\n" for n in chain]
-    text = f"dfm: 1.0.0\n{''.join(refs)}x-a{chain[-1]}: {{}}\n{OPERATIONS}sites: {{us: {{interface: {{$ref: '#/x-a0'}}}}}}\n"
-    (fault,) = faults_of(write(text))
+    sites = "sites: {us: {interface: {$ref: '#/x-a0'}}}\n"
+    (fault,) = faults_of(write(f"dfm: 1.0.0\n{''.join(refs)}x-a{chain[-1]}: {{}}\n{OPERATIONS}{sites}"))
     assert "reference" in fault.message
     assert fault.location is not None
 
 
 def test_schemas_that_multiply(write):
-    schemas = [f"  s{n}: {{properties: {{a: {{$ref: '#/schemas/s{n + 1}'}}, b: {{$ref: '#/schemas/s{n + 1}'}}}}}}\n" for n in range(40)]
+    schemas = [
+        f"  s{n}: {{properties: {{a: {{$ref: '#/schemas/s{n + 1}'}}, b: {{$ref: '#/schemas/s{n + 1}'}}}}}}\n"
+        for n in range(40)
+    ]
     text = f"dfm: 1.0.0\nschemas:\n{''.join(schemas)}  s40: {{}}\n"
     assert FederationConfig.load(write(text)).schemas["s39"]  # each is read once
     text = text.replace("s40: {}", "s40: {properties: {a: {$ref: '#/schemas/s0'}}}")
@@ -112,3 +115,24 @@ def test_a_huge_file(tmp_path):
         file.truncate(1 << 40)  # takes no room
     (fault,) = faults_of(tmp_path / "huge.dfm.yaml")
     assert "larger than" in fault.message
+
+
+def test_thousands_of_mistakes(write):
+    names = "".join(f"  b.o{n}: {{}}\n" for n in range(5000))
+    used = "".join(f"      b.x{n}: l.b\n" for n in range(5000))
+    faults = faults_of(write(f"dfm: 1.0.0\noperations:\n{names}sites:\n  us:\n    interface:\n{used}"))
+    assert len(faults) == 301
+    assert "there is no operation 'b.x299'" in faults[299].message
+    assert "there are more mistakes" in faults[300].message
+
+
+@pytest.mark.parametrize("number", ["9" * 400, "1:" * 2000 + "1.5", "9" * 5000])
+def test_numbers_beyond_all_bounds(write, number):
+    text = f"dfm: 1.0.0\nsites: {{us: {{capacity: {number}, send_cost: {{us: {{bandwidth: {number}}}}}}}}}\n"
+    faults = faults_of(write(text))
+    assert ["expected a" in fault.message for fault in faults] == [True, True]
+    assert max(len(str(fault)) for fault in faults) < 500
+    FederationConfig.load(write("dfm: 1.0.0\nsites: {us: {info: {x: 1e400}}}\n"))
+    if len(number) > 400:
+        (fault,) = faults_of(write(f"dfm: 1.0.0\nsites: {{us: {{info: {{x: {number}}}}}}}\n"))
+        assert len(str(fault)) < 500

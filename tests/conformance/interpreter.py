@@ -13,6 +13,8 @@ The rules that it follows:
   is made take it item by item, and what came before the error counts for them: the yield has sent it (and has not
   failed), the iterations have run (what the loop collects and reduces has failed), the operation has got it (and
   fails with it). In a loop inside that scope there is only the list;
+* whether a stream breaks of which nobody wants more is not said: all who would have taken it item by item were left
+  out or had failed. One that nobody refers to, or of which somebody takes the list or waits for the end, breaks;
 * `collect` leaves skipped values out and fails if one failed; `reduce` is a left fold in order over the same list;
 * in a loop with `on_error="skip"` or `"collect"`, and in all that is inside, errors are no failures of the job. What an
   iteration could make in spite of its error counts: its yields are sent, and what it collects is in the list. `skip`
@@ -54,6 +56,7 @@ from .descriptions import (
     Yield,
 )
 from .expansion import expanded
+from .stream_uses import STREAMS, StreamUses, stream_uses
 
 Frame = tuple[int, ...]
 Guards = tuple[Any, ...]
@@ -80,9 +83,6 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "calc.Identity": lambda x: x,
     "calc.FailIf": calc_plain.fail_if,
 }
-
-STREAMS = {"calc.Stream", "calc.Breaking", "calc.Running"}
-"""Operations that are generators."""
 
 COMPARE = {
     "==": operator.eq,
@@ -190,18 +190,25 @@ def interpret(description: Description) -> Expected:
     """Evaluate a pipeline for all its parameter sets."""
     expected = Expected()
     body = expanded(description.body)
+    uses = stream_uses(body)
     for number, given in enumerate(description.parameter_sets):
-        _Evaluation(expected, {**description.defaults, **given}).block(body, {}, (), (number,))
+        evaluation = _Evaluation(expected, {**description.defaults, **given}, uses)
+        evaluation.block(body, {}, (), (number,))
+        evaluation.excuse_unwanted()
     return expected
 
 
 class _Evaluation:
     """One parameter set."""
 
-    def __init__(self, expected: Expected, parameters: dict[str, Any]) -> None:
+    def __init__(self, expected: Expected, parameters: dict[str, Any], uses: StreamUses) -> None:
         self.expected = expected
         self.parameters = parameters
+        self.uses = uses
         self.streams: set[str] = set()
+        # Who took the items of a broken stream: another stream, or None for what is no stream.
+        self.takers: dict[Run, list[Run | None]] = {}
+        self.broken: dict[Run, int] = {}
         self.tolerant = 0
         self.blocks: tuple[Run, ...] = ()
 
@@ -254,6 +261,18 @@ class _Evaluation:
             self.expected.failures.append((name, frame, self.blocks))
         return Failed(IterationError(operation, kind, message))
 
+    def excuse_unwanted(self) -> None:
+        """Note which streams need not have broken: all that would have taken them were left out, or failed."""
+        for stream, position in self.broken.items():
+            if not self._wanted(stream):
+                node, frame, blocks = self.expected.failures[position]
+                self.expected.failures[position] = (node, frame, (*blocks, ("unwanted " + stream[0], stream[1])))
+
+    def _wanted(self, stream: Run) -> bool:
+        if stream[0] not in self.uses.used or stream[0] in self.uses.needed:
+            return True
+        return any(taker is None or self._wanted(taker) for taker in self.takers.get(stream, ()))
+
     def _yield(self, statement: Yield, values: dict[str, Any], waits: Guards, frame: Frame) -> Any:
         value = self._taken(statement.value, values, waits, frame)
         if isinstance(value, _Nothing) and not isinstance(value, Broken):
@@ -272,7 +291,10 @@ class _Evaluation:
         """Evaluate for one who takes streams item by item: Broken stands for a broken stream only if it does so."""
         if self._is_live(expression, values, frame):
             outcome = self._evaluate(Const(None), values, waits)
-            return outcome if isinstance(outcome, _Nothing) else values[expression.id]
+            if isinstance(outcome, _Nothing):
+                return outcome
+            self.takers.setdefault((expression.id, frame), []).append(None)
+            return values[expression.id]
         return _listed(self._evaluate(expression, values, waits))
 
     def _is_live(self, expression: Any, values: dict[str, Any], frame: Frame) -> bool:
@@ -292,6 +314,9 @@ class _Evaluation:
             return _listed(given)
         if live:
             broken = values[live[0].id]
+            taker = (call.id, frame) if call.operation in STREAMS else None
+            for stream in live:
+                self.takers.setdefault((stream.id, frame), []).append(taker)
             if call.operation not in STREAMS:
                 return Failed(broken.error)
             return Broken(broken.error, list(PLAIN[call.operation](broken.items)), frame)
@@ -308,7 +333,10 @@ class _Evaluation:
             for item in result:
                 items.append(item)  # noqa: PERF402 - what came before the error is wanted
         except ValueError as error:
+            reported = len(self.expected.failures)
             failed = self._origin(node, frame, operation, "ValueError", str(error))
+            if operation in STREAMS and not self.tolerant:
+                self.broken[node, frame] = reported
             return Broken(failed.error, items, frame) if operation in STREAMS else failed
         return items
 

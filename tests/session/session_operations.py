@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from itertools import count, islice
 from typing import Any
@@ -84,3 +85,16 @@ async def endless_async() -> AsyncIterator[int]:
 
 def first(items: Iterator[int], n: int) -> list[int]:
     return list(islice(items, n))
+
+
+def counted(n: int) -> Iterator[int]:
+    yield from range(n)
+
+
+def total(items: Iterator[int]) -> int:
+    return sum(items)
+
+
+def block(seconds: float) -> float:
+    time.sleep(seconds)
+    return seconds

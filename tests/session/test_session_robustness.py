@@ -203,3 +203,29 @@ def test_an_endless_stream_whose_takers_are_all_skipped_ends(session: Session, o
         Yield("done", place="end")
     results = session.submit(p, {"on": 0}).result(LIMIT)
     assert dict(results) == {"few": [], "end": ["done"]}
+
+
+def test_more_readers_of_streams_than_threads_do_not_wait_for_one_another(session: Session, ops: Any) -> None:
+    with Pipeline() as p:
+        with ForEach(list(range(100)), window=100) as number:
+            Yield(ops.odd.Total(items=ops.odd.Counted(n=number, site="north"), site="north"), place="loop")
+        one = ops.odd.Counted(n=10, site="north")
+        Yield([ops.odd.Total(items=one, site="north") for _ in range(80)], place="one stream")
+    results = session.submit(p).result(LIMIT)
+    assert results["loop"] == [sum(range(n)) for n in range(100)]
+    assert results["one stream"] == [[45] * 80]
+
+
+def test_calls_that_nobody_waits_for_do_not_hold_up_the_next_job(session: Session, ops: Any) -> None:
+    with Pipeline() as p:
+        with ForEach(list(range(80)), window=80):
+            ops.odd.Block(seconds=20, site="north")
+        Yield(1)
+    cancelled = session.submit(p)
+    with Pipeline() as q:
+        with ForEach(list(range(80)), window=80, on_error="skip") as number:
+            Yield(ops.odd.Block(seconds=20, site="north", timeout=0.1), place="late")
+        Yield(number.collect(number), place="all")
+    assert session.submit(q).result(LIMIT)["late"] == []
+    cancelled.cancel()
+    works(session, ops)

@@ -128,6 +128,10 @@ def _signature(names: Sequence[str]) -> str:
     return f"its parameter{verb} {', '.join(names)}" if names else "it has no parameters"
 
 
+_MOST_LIKENED = 2000
+"""Names among which a misspelled one is looked for, and characters that it may have: both take time."""
+
+
 def did_you_mean(name: str, known: Sequence[str]) -> str:
     """Suggest what a misspelled name may stand for, and list what there is.
 
@@ -135,7 +139,7 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
         name: The name that is not known.
         known: The names that are.
     """
-    close = get_close_matches(name, known, n=1)
+    close = get_close_matches(name, known, n=1) if len(name) <= _MOST_LIKENED >= len(known) else None
     if close:
         return f"did you mean {close[0]!r}?"
     return f"there is {', '.join(sorted(known)[:12])}" if known else "there is none"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -19,7 +18,7 @@ MERGE_TAG = "tag:yaml.org,2002:merge"
 MAPPING_TAG = "tag:yaml.org,2002:map"
 STANDARD_TAGS = "tag:yaml.org,2002:"
 
-MAX_FILE_SIZE = 8 * MEBIBYTE
+MAX_FILE_SIZE = 4 * MEBIBYTE
 """Bytes that a federation file, or one that it refers to, may have."""
 
 
@@ -160,12 +159,12 @@ def kind_of(node: Node) -> str:
         return "a list"
     if node.tag in _KINDS:
         return _KINDS[node.tag].format(node.value)
-    return f"the text {node.value!r}"
+    return f"the text {node.value!r:.80}"
 
 
 _KINDS = {
-    INT_TAG: "the number {}",
-    FLOAT_TAG: "the number {}",
+    INT_TAG: "the number {:.80}",
+    FLOAT_TAG: "the number {:.80}",
     BOOL_TAG: "{} (a truth value)",
     NULL_TAG: "nothing (null)",
 }

@@ -14,7 +14,7 @@ from dfmesh.config.interface import InterfaceReader, Surroundings
 from dfmesh.config.model import AdapterSpec, OperationSpec, SiteConfig
 from dfmesh.config.namespace import Operations
 from dfmesh.config.operations import read_operations
-from dfmesh.config.reader import Reader
+from dfmesh.config.reader import Reader, TooManyFaultsError
 from dfmesh.config.schema import SchemaReader
 from dfmesh.config.sites import SitesReader
 from dfmesh.errors import ConfigError, DfmeshError, Fault, SourceLocation
@@ -73,6 +73,8 @@ class FederationConfig:
         reader = Reader()
         try:
             config = _read(name, reader)
+        except TooManyFaultsError:
+            config = None
         except RecursionError:
             config = None
             reader.faults.append(Fault("is nested too deeply to be read from here", SourceLocation(name, 1, 1)))

@@ -41,10 +41,15 @@ def read_operations(item: Item, reader: Reader, schemas: SchemaReader) -> dict[s
 
 
 def _check_namespaces(operations: dict[str, OperationSpec], entries: dict[str, Item], reader: Reader) -> None:
+    inside: dict[str, str] = {}  # of the names that begin with each name, the first
+    for other in operations:
+        namespace, dot, _ = other.rpartition(".")
+        while dot:
+            inside.setdefault(namespace, other)
+            namespace, dot, _ = namespace.rpartition(".")
     for name in operations:
-        inside = [other for other in operations if other.startswith(f"{name}.")]
-        if inside:
-            message = f"{name!r} is an operation and the beginning of {inside[0]!r}"
+        if name in inside:
+            message = f"{name!r} is an operation and the beginning of {inside[name]!r}"
             reader.fault(entries[name], message, "rename one of them", at=entries[name].key)
 
 

@@ -40,6 +40,9 @@ MAX_BROUGHT_IN = 200_000
 _REFERENCE_COST = 10
 """What following a reference costs, in entries."""
 
+MAX_FAULTS = 300
+"""Mistakes that are told of at once."""
+
 STRING_TAG = STANDARD_TAGS + "str"
 NO_TEXT_TAGS = frozenset({INT_TAG, FLOAT_TAG, BOOL_TAG, NULL_TAG})
 
@@ -52,6 +55,10 @@ def as_written(key: str) -> str:
 def snake_case(key: str) -> str:
     """The spelling of our own keys: `is-async` and `is_async` are the same."""
     return key.replace("-", "_")
+
+
+class TooManyFaultsError(Exception):
+    """There are so many mistakes that it is of no use to look for more."""
 
 
 class Reader:
@@ -95,6 +102,9 @@ class Reader:
         mistake = (fault.location, fault.message)
         if mistake not in self._known_faults:
             self._known_faults.add(mistake)
+            if len(self.faults) == MAX_FAULTS:
+                self.faults.append(Fault(f"there are more mistakes; these are the first {MAX_FAULTS}"))
+                raise TooManyFaultsError
             self.faults.append(fault)
 
     # -- mappings
@@ -361,8 +371,8 @@ class Reader:
             return self._plain_mapping(item, (*inside, node))
         try:
             return scalar_value(node)
-        except (ValueError, TypeError):
-            self.fault(item, f"{node.value!r} has the tag {node.tag}, which dfmesh has no value for")
+        except (ValueError, TypeError, OverflowError):
+            self.fault(item, f"{node.value!r:.80} has the tag {node.tag:.80}, which dfmesh has no value for")
             return None
 
     def _plain_mapping(self, item: Item, inside: tuple[Node, ...]) -> dict[str, Any]:
@@ -396,6 +406,6 @@ def _number(node: Node) -> float | None:
     try:
         # YAML 1.1 reads 1e9 as text; a user means the number
         value = scalar_value(node) if node.tag in (INT_TAG, FLOAT_TAG) else float(node.value)
-    except ValueError:
+        return value if math.isfinite(value) else None
+    except (ValueError, OverflowError):  # no number, or one with too many digits
         return None
-    return value if math.isfinite(value) else None

@@ -14,7 +14,7 @@ from dfmesh.engine.adapters import Adapter, AdapterKind, Raised, SiteAdapters, d
 from dfmesh.engine.live_input import LiveInput, StreamBrokenError
 from dfmesh.engine.messages import Failure
 from dfmesh.engine.tokens import StreamInput
-from dfmesh.engine.worker_threads import WorkerThreads
+from dfmesh.engine.worker_threads import Work, WorkerThreads
 from dfmesh.errors import DfmeshError
 from dfmesh.values import PickledObject
 
@@ -94,6 +94,7 @@ class Calls:
         self._streams: dict[int, Iterator[Any] | AsyncIterator[Any]] = {}
         self._live: dict[int, dict[int, LiveInput]] = {}
         self._limited_tasks: set[asyncio.Task[tuple[Any, BaseException | None]]] = set()
+        self._working: dict[int, Work] = {}
         self._closed = False
 
     def start(self, call: int, plan: CallPlan, arguments: dict[str, Any], fed: tuple[int, ...] = ()) -> None:
@@ -118,7 +119,7 @@ class Calls:
         except Exception as error:
             self._raised(call, error, 0.0)
             return
-        self._threads.submit(function, partial(self._ended, call))
+        self._working[call] = self._threads.submit(function, partial(self._ended, call))
 
     def _unpickled(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Put the objects in place of pickled arguments, if the site's owner allows that.
@@ -140,7 +141,7 @@ class Calls:
             if not self._closed:
                 self._outcome.taken(call, index, count)
 
-        return LiveInput(taken)
+        return LiveInput(taken, self._threads.waiting)
 
     def feed(self, call: int, index: int, value: Any) -> None:
         """Give an item of a stream to a call."""
@@ -159,7 +160,7 @@ class Calls:
             self._tasks[call] = task = asyncio.get_running_loop().create_task(self._next_async(call, stream))
             task.add_done_callback(lambda _: self._tasks.pop(call, None))
         elif stream is not None:
-            self._threads.submit(lambda: next(stream, _END), partial(self._next, call))
+            self._working[call] = self._threads.submit(lambda: next(stream, _END), partial(self._next, call))
 
     def drop(self, call: int) -> None:
         """Give up a generator; nothing is told about it any more."""
@@ -180,6 +181,9 @@ class Calls:
         self._closed = True
         for stream_input in [item for items in self._live.values() for item in items.values()]:
             stream_input.end(Failure("", "", "", (), "", "Cancelled", "the job has ended"))
+        for work in self._working.values():
+            self._threads.abandon(work)
+        self._working.clear()
         for task in [*self._tasks.values(), *self._limited_tasks]:
             task.cancel()
         for stream in self._streams.values():
@@ -282,10 +286,12 @@ class Calls:
             else:
                 future.set_exception(error)
 
-        self._threads.submit(function, done)
+        work = self._threads.submit(function, done)
+        future.add_done_callback(lambda ended: self._threads.abandon(work) if ended.cancelled() else None)
         return future
 
     def _ended(self, call: int, value: Any, error: BaseException | None, seconds: float) -> None:
+        self._working.pop(call, None)
         if self._closed:
             return
         if error is not None:
@@ -322,6 +328,7 @@ class Calls:
         self._next(call, value, failure, time.perf_counter() - started)
 
     def _next(self, call: int, value: Any, error: BaseException | None, seconds: float) -> None:
+        self._working.pop(call, None)
         if self._closed:
             return
         stream = self._streams.get(call)

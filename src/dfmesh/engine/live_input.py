@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from queue import SimpleQueue
 from typing import Any
 
@@ -30,12 +31,16 @@ class StreamBrokenError(DfmeshError):
 class LiveInput:
     """One stream that a call is fed with. Made, fed and closed on the event loop; may be read on another thread."""
 
-    def __init__(self, taken: Callable[[int], None]) -> None:
+    def __init__(
+        self, taken: Callable[[int], None], waiting: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
         """Make one.
 
         Args:
             taken: Gets told, on the event loop, how many further items were taken.
+            waiting: Entered by a thread while it waits for an item.
         """
+        self._waiting = waiting
         self._taken = taken
         self._loop = asyncio.get_running_loop()
         self._items: deque[Any] = deque()
@@ -79,7 +84,11 @@ class LiveInput:
             if taken and (taken >= TAKEN_AT_ONCE or queue.empty()):
                 self._loop.call_soon_threadsafe(self._taken, taken)
                 taken = 0
-            kind, value = queue.get()
+            if queue.empty():
+                with self._waiting():
+                    kind, value = queue.get()
+            else:
+                kind, value = queue.get()
             if kind == "end":
                 if value is not None:
                     raise StreamBrokenError(value)

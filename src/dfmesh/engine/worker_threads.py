@@ -8,7 +8,8 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 MAX_THREADS = 64
@@ -25,6 +26,29 @@ Done = Callable[[Any, BaseException | None, float], None]
 """Gets the result, or the exception, and the seconds it took; called on the event loop."""
 
 
+HARD_LIMIT = 2000
+"""Threads in all, with those that do not count: they wait for a stream, or nobody waits for what they do."""
+
+
+class Work:
+    """A function that was submitted.
+
+    Attributes:
+        function: The function.
+        done: Gets its result.
+        worker: The thread that runs it; None before it began.
+        abandoned: Nobody waits for it any more.
+    """
+
+    __slots__ = ("abandoned", "done", "function", "worker")
+
+    def __init__(self, function: Callable[[], Any], done: Done) -> None:
+        self.function = function
+        self.done = done
+        self.worker: _Worker | None = None
+        self.abandoned = False
+
+
 class _Worker:
     """One thread.
 
@@ -32,15 +56,17 @@ class _Worker:
         bell: Held by the thread; released to wake it.
         started: When its present call began; infinity between calls.
         blocks: Its present call has taken longer than `PATIENCE`: the thread does not count as there for other work.
+        excuses: Reasons why the thread does not count among `MAX_THREADS`.
     """
 
-    __slots__ = ("bell", "blocks", "started")
+    __slots__ = ("bell", "blocks", "excuses", "started")
 
     def __init__(self) -> None:
         self.bell = threading.Lock()
         self.bell.acquire()
         self.started = math.inf
         self.blocks = False
+        self.excuses = 0
 
 
 class WorkerThreads:
@@ -53,7 +79,9 @@ class WorkerThreads:
             loop: Where results go. All methods are to be called on it.
         """
         self._loop = loop
-        self._work: deque[tuple[Callable[[], Any], Done]] = deque()
+        self._work: deque[Work] = deque()
+        self._mine = threading.local()
+        self._excused = 0
         self._results: deque[tuple[Done, Any, BaseException | None, float, float]] = deque()
         self._lock = threading.Lock()
         self._workers: list[_Worker] = []
@@ -68,13 +96,53 @@ class WorkerThreads:
         self._watch: asyncio.TimerHandle | None = None
         self._closed = False
 
-    def submit(self, function: Callable[[], Any], done: Done) -> None:
+    def submit(self, function: Callable[[], Any], done: Done) -> Work:
         """Run a function on a thread, then `done` on the event loop."""
-        self._work.append((function, done))
+        work = Work(function, done)
+        self._work.append(work)
         if self._at_hand <= 0:
             self._wake(1)
         elif self._watch is None:
             self._watch_progress()
+        return work
+
+    def abandon(self, work: Work) -> None:
+        """Say that nobody waits for a function any more: it does not begin, or its thread does not count any more."""
+        work.abandoned = True
+        worker = work.worker
+        if worker is not None:
+            with self._lock:
+                self._excuse(worker)
+            self._help_out()
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Wait, on one of the threads, for something that other work has to bring: the thread does not count."""
+        worker: _Worker | None = getattr(self._mine, "worker", None)
+        if worker is None:
+            yield
+            return
+        with self._lock:
+            self._excuse(worker)
+        self._help_out()
+        try:
+            yield
+        finally:
+            with self._lock:
+                worker.excuses -= 1
+                self._excused -= not worker.excuses
+
+    def _excuse(self, worker: _Worker) -> None:
+        self._excused += not worker.excuses
+        worker.excuses += 1
+        if not worker.blocks:
+            worker.blocks = True
+            self._at_hand -= 1
+
+    def _help_out(self) -> None:
+        """Put another thread to work in the place of one that does not count any more."""
+        if self._work and self._at_hand <= 0 and not self._closed:
+            self._wake(1)
 
     def lag(self) -> tuple[int, float]:
         """Give the number of results so far, and the seconds that they waited until the event loop took them."""
@@ -107,8 +175,11 @@ class WorkerThreads:
             self._more *= 2
         else:
             self._more = 1
-        if self._asleep or len(self._workers) < MAX_THREADS:
+        if self._asleep or self._may_grow():
             self._watch_progress()
+
+    def _may_grow(self) -> bool:
+        return len(self._workers) - self._excused < MAX_THREADS and len(self._workers) < HARD_LIMIT
 
     def _mark_blocked(self) -> None:
         begun_before = time.perf_counter() - PATIENCE
@@ -125,7 +196,7 @@ class WorkerThreads:
                 if self._asleep:
                     self._at_hand += 1
                     self._asleep.pop().bell.release()
-                elif len(self._workers) < MAX_THREADS:
+                elif self._may_grow():
                     self._at_hand += 1
                     worker = _Worker()
                     self._workers.append(worker)
@@ -134,10 +205,11 @@ class WorkerThreads:
 
     def _run(self, worker: _Worker) -> None:
         work = self._work
+        self._mine.worker = worker
         tracing = sys.gettrace()
         while not self._closed:
             try:
-                function, done = work.popleft()
+                item = work.popleft()
             except IndexError:
                 if not self._sleep(worker):
                     return
@@ -145,20 +217,32 @@ class WorkerThreads:
             value: Any = None
             error: BaseException | None = None
             started = worker.started = time.perf_counter()
+            item.worker = worker
             try:
-                value = function()
+                value = None if item.abandoned else item.function()
             except BaseException as raised:
                 error = raised
             if sys.gettrace() is not tracing:  # Of an adapter: it would run, and may raise, in the middle of ours.
                 sys.settrace(tracing)
             worker.started = math.inf
-            if worker.blocks:
-                with self._lock:
-                    worker.blocks = False
-                    self._at_hand += 1
-            if not self._return(done, value, error, time.perf_counter() - started):
+            if worker.blocks and not self._count_again(worker):
+                self._return(item.done, value, error, time.perf_counter() - started)
                 return
-            del function, done, value, error
+            if not self._return(item.done, value, error, time.perf_counter() - started):
+                return
+            del item, value, error
+
+    def _count_again(self, worker: _Worker) -> bool:
+        """Count a thread again whose call has ended; False if there are enough without it."""
+        with self._lock:
+            worker.blocks = False
+            self._excused -= bool(worker.excuses)
+            worker.excuses = 0
+            if len(self._workers) - self._excused > MAX_THREADS:
+                self._workers.remove(worker)
+                return False
+            self._at_hand += 1
+            return True
 
     def _sleep(self, worker: _Worker) -> bool:
         """Sleep until there is work; False if there will be none."""

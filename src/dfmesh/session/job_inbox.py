@@ -21,7 +21,7 @@ from dfmesh.engine.messages import (
     SiteReport,
     YieldPackage,
 )
-from dfmesh.errors import OperationFailure, ValueDecodingError
+from dfmesh.errors import OperationFailure, ValueDecodingError, ValueEncodingError
 from dfmesh.netir import SendYield
 from dfmesh.session.connection import Connection
 from dfmesh.session.result_log import INTERRUPT_CHECK, ResultLog
@@ -107,13 +107,14 @@ class JobInbox:
     def _take_result(self, message: YieldPackage) -> None:
         try:
             value = self._connection.unpack(message.payload)
-        except ValueDecodingError as error:
+            item = ResultItem(message.place, message.frame, value, message.site, message.node)
+            self.log.add(item)
+        except (ValueDecodingError, ValueEncodingError, OSError, MemoryError) as error:
+            # It cannot be read, or not be kept since the disk is full. The job fails: a result is missing.
             kind = type(error).__name__
             failure = Failure(message.site, "Yield", message.node, message.frame, "", kind, str(error))
             self._failures.append(failure)
             return
-        item = ResultItem(message.place, message.frame, value, message.site, message.node)
-        self.log.add(item)
         for callback in self._callbacks:
             self._call(callback, item)
 
