@@ -294,6 +294,16 @@ CONSTRUCTS: dict[str, Callable[[], Description]] = {
     "stream of a generator that breaks": lambda: stream_takers(at(call("s", "Breaking", n=X), "c")),
     "stream of an async generator that breaks": lambda: stream_takers(at(call("s", "Breaking", n=X), "b")),
     "stream that breaks at once": lambda: stream_takers(call("s", "Breaking", n=Const(5))),
+    "stream that nobody takes": lambda: pipeline(
+        call("s", "Breaking", n=X), Branch(Compare("==", X, Const(9)), (Yield("s", Ref("s")),)), Yield("x", X)
+    ),
+    "after a stream that nobody takes": lambda: pipeline(
+        call("s", "Breaking", n=X),
+        Branch(Compare("==", X, Const(9)), (Yield("s", Ref("s")),)),
+        at(call("y", "Add", a=X, b=1), after=("s",)),
+        *out("y"),
+        sets=({"x": 1}, {"x": 3}, {"x": 9}),
+    ),
     "stream that breaks in a tolerant loop": lambda: pipeline(
         Loop(
             "i",

@@ -196,8 +196,12 @@ def pids(session: Any, ops: Any) -> dict[str, int]:
     return {site: job.result(timeout=1).one(site) for site in "abcd"}
 
 
-def assert_right_as_far_as_it_came(description: Description, job: Any) -> None:
-    """Check what must hold where a site died: the job ends and names what failed, and what came is right."""
+def assert_right_as_far_as_it_came(description: Description, job: Any) -> bool:
+    """Check what must hold where a site died: the job ends and names what failed, and what came is right.
+
+    Returns:
+        Whether the job lost something.
+    """
     found = outcome_of_job(job, timeout=30)
     expected = interpret(description)
     right = {(place, frame, canonical(value)) for place, frame, value, _ in expected.items}
@@ -212,6 +216,7 @@ def assert_right_as_far_as_it_came(description: Description, job: Any) -> None:
         assert error.operation
         assert error.site
         assert error in lost or (str(error.node).startswith("%") or (str(error.node), error.frame) in expected.origins)
+    return bool(lost)
 
 
 @pytest.mark.timeout(600)
@@ -222,7 +227,7 @@ def test_sites_are_killed_on_local(fed: Any, ops: Any, config: Any) -> None:
     """
     options = replace(WHOLE, tolerant=False)
     rounds = scaled(20)
-    ended = 0
+    lost = []
     with fed.session(target="local", homesite="app") as session:
         runner = Runner("local", lambda _: session, config)
         for number in range(rounds):
@@ -234,9 +239,8 @@ def test_sites_are_killed_on_local(fed: Any, ops: Any, config: Any) -> None:
                 next(iter(jobs[number % 5]), None)
             os.kill(victim, signal.SIGKILL)
             for description, running in zip(descriptions, jobs, strict=True):
-                assert_right_as_far_as_it_came(description, running)
-                ended += 1
-    print(f"\nlocal, {rounds} kills: {ended} jobs ended", file=sys.__stderr__)
+                lost.append(assert_right_as_far_as_it_came(description, running))
+    print(f"\nlocal, {rounds} kills: {len(lost)} jobs ended, {sum(lost)} lost something", file=sys.__stderr__)
 
 
 @pytest.mark.parametrize("options", [PLAIN, BRANCHES], ids=["plain", "branches"])

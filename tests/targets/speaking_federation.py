@@ -29,7 +29,7 @@ import subprocess
 import sys
 import warnings
 
-import stations
+import speaking_stations
 
 
 def say(how, count=1):
@@ -63,22 +63,22 @@ def fail(how):
     if how == "own":
         return [1, 2][99]
     if how == "deep":
-        return stations.find("deep")
+        return speaking_stations.find("deep")
     if how == "library":
         return json.loads("{")
     if how == "from":
         try:
-            return stations.find("from")
+            return speaking_stations.find("from")
         except LookupError as error:
             raise RuntimeError("no such station") from error
     if how == "while":
         try:
-            return stations.find("while")
+            return speaking_stations.find("while")
         except LookupError:
             return len(None)
     if how == "hidden":
         try:
-            return stations.find("hidden")
+            return speaking_stations.find("hidden")
         except LookupError:
             raise RuntimeError("just this") from None
     if how == "group":
@@ -98,7 +98,7 @@ def find(name):
 def write_federation(directory: Path) -> Path:
     """Write the federation; gives its file."""
     (directory / "speaking.py").write_text(ADAPTERS, "utf-8")
-    (directory / "stations.py").write_text(STATIONS, "utf-8")
+    (directory / "speaking_stations.py").write_text(STATIONS, "utf-8")
     file = directory / "talk.dfm.yaml"
     file.write_text(dedent(FEDERATION), "utf-8")
     return file

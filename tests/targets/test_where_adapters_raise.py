@@ -12,7 +12,7 @@ from speaking_federation import line_of, write_federation
 import dfmesh
 from dfmesh import ForEach, Pipeline, Yield
 
-FIND = "stations.py:5"
+FIND = "speaking_stations.py:5"
 
 
 @pytest.fixture(params=["inproc", "local"], scope="module")
