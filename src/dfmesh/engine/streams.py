@@ -196,7 +196,7 @@ class Streams:
 
     def left(self, stream: Stream) -> None:
         """A taker has gone, or will not come. When the last one has, the source is told to stop, else it goes on."""
-        if stream.takers or stream.absent or stream.listed or stream.ended:
+        if stream.takers or stream.absent or stream.listed or stream.awaited or stream.ended:
             self.pull(stream)
             return
         kind, number, frame = stream.source
