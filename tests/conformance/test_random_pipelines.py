@@ -36,7 +36,7 @@ PLAIN = Options()
 BRANCHES = Options(branches=True, failures=True)
 WHOLE = Options(branches=True, failures=True, whole=True)
 BLOCKS = 10
-SIMULATED, ORDERS = 300, 20
+SIMULATED, ORDERS = 500, 20
 WHOLE_SIMULATED, WHOLE_ORDERS = 5000, 2
 WHOLE_ON_LOCAL, ON_LIVE = 200, 50
 FIRST_SEED = int(os.environ.get("DFMESH_TEST_SEED", "0"))
