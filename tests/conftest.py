@@ -3,5 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 
 os.environ["DFMESH_MEASURE"] = "0"
+
+# A shell that starts the tests in the background has SIGINT ignored, and every process started here would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
