@@ -29,7 +29,7 @@ from dfmesh import (
     PlaceParam,
     Yield,
 )
-from dfmesh.api import NO_DEFAULT, Comparison, Logic, NodeRef, Parameter, find_references, operation_class
+from dfmesh.api import NO_DEFAULT, Comparison, Logic, NodeRef, Parameter, Reduce, find_references, operation_class
 from dfmesh.netir import Field, Item, Port
 
 
@@ -269,8 +269,9 @@ def test_what_comes_out_of_a_loop_stands_behind_it(ops: Any) -> None:
         with If(True):
             branch = item.collect(item, node_id="branch")
     ids = [statement.node_id for statement in pipeline.body if not isinstance(statement, If)]
-    assert ids == ["loop", inside.node_id, "branch", "later", "behind"]
+    assert ids == ["loop", inside.node_id, "later", "behind", "branch"]
     assert any(statement is branch for statement in pipeline.body)
+    assert isinstance(behind, Reduce)
     assert behind.initial.node == "later"
 
 

@@ -86,8 +86,8 @@ def test_a_loop_is_a_scope(small: FederationConfig, ops: Any) -> None:
         n1 s0 loop (n0): loop s1 over %0 window 2 beside n0
         n2 s1 %1 (n1.iteration trigger): loop s2 over [1] window 64
         n3 s2 %2 (n1.element, n2.index, n0): op.Use(x=%0, y=[%1, %2]) at b
-        n4 s1 %4 (n3, n1.iteration trigger): collect s2
-        n5 s1 %3 (n1.iteration trigger): yield 7 at 'yield'
+        n4 s1 %3 (n1.iteration trigger): yield 7 at 'yield'
+        n5 s1 %4 (n3, n1.iteration trigger): collect s2
         n6 s1 %5 (n4): evaluate {'k': %0}
         n7 s0 %5 (n6, start trigger): collect s1
         n8 s0 %6 (n1.element['k'], n0['w']): reduce s1 with op.Merge(left, right) at a

@@ -485,6 +485,45 @@ def test_reduce_of_nothing_without_initial_fails(run: Runner, ops: Any) -> None:
     assert "initial" in str(outcome.errors[0])
 
 
+def test_reduce_of_several_values_folds_each_where_it_is(run: Runner, ops: Any) -> None:
+    """One result per site crosses, not one per iteration, and the parts are merged in the order given."""
+    with Pipeline() as p:
+        with ForEach([1, 2, 3]) as item:
+            tens, units = ops.calc.Add(a=item, b=10, site="a"), ops.calc.Add(a=item, b=0, site="b")
+            total = item.reduce(ops.calc.Add, tens, units, 1000, initial=0)
+        Yield(total)
+        Yield(item.reduce(ops.calc.Combine, tens, units, node_id="combined"), place="in order")
+
+    def combine(left: int, right: int) -> int:
+        return (left * 31 + right * 7 + 1) % 1_000_000
+
+    parts = [combine(combine(11, 12), 13), combine(combine(1, 2), 3)]
+    found = run(p)
+    assert_same([found["yield"], found["in order"]], [[36 + 6 + 3000], [combine(*parts)]])
+    assert "combined" in [statement.node_id for statement in p.body]
+    assert_same(run(Pipeline.load(p.model_dump_json())), found)
+
+
+def test_reduce_of_several_values_of_an_empty_loop(run: Runner, ops: Any) -> None:
+    with Pipeline() as p:
+        with ForEach([]) as item:
+            x = ops.calc.Add(a=item, b=1, site="a")
+        Yield(item.reduce(ops.calc.Add, x, item, initial=0))
+    assert_same(run(p), {"yield": [0]})
+
+
+def test_loop_results_written_in_a_later_block_stand_before_it(run: Runner, ops: Any) -> None:
+    with Pipeline() as p:
+        with ForEach([1, 2]) as item:
+            x = ops.calc.Add(a=item, b=0, site="b")
+        first = item.reduce(ops.calc.Add, x)
+        with If(first > 2):
+            Yield(item.reduce(ops.calc.Add, x, item, initial=first), place="large")
+        with Else():
+            Yield(item.collect(x), place="small")
+    assert_same(run(p), {"large": [12]})
+
+
 def test_reduce_in_the_inner_loop(run: Runner, ops: Any) -> None:
     with Pipeline() as p:
         with ForEach([[1, 2], [3], []]) as row:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from contextvars import Token
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -150,7 +151,7 @@ class ForEach(Expression, Block):
         operation: type[Operation],
         value: Any,
         /,
-        *,
+        *more: Any,
         initial: Any = NO_DEFAULT,
         site: Any = None,
         provider: str | None = None,
@@ -158,34 +159,48 @@ class ForEach(Expression, Block):
         timeout: float | None = None,
         node_id: NodeId | None = None,
         **arguments: Any,
-    ) -> Reduce:
+    ) -> Reduce | Operation:
         """Fold a value of the block over all elements, in order, as they arrive.
 
-        `loop.reduce(ops.weather.Merge, v)` gives `Merge(Merge(v0, v1), v2)` and so on.
+        `loop.reduce(ops.weather.Merge, v)` gives `Merge(Merge(v0, v1), v2)` and so on. Of several values,
+        `loop.reduce(ops.weather.Merge, us, ca, mx)`, each is folded by itself, so at the site where it is if that
+        offers the operation, and then what came of them is merged, in the order given. That is one result whatever
+        the sites only if the operation is associative and commutative, as sums, counts and histograms are.
 
         Args:
             operation: An operation whose first two parameters are the value so far and the next one.
             value: A reference into the block, or lists, tuples, dictionaries with such.
-            initial: Value to start from; without it an empty loop is an error.
-            site: Where to fold, as in an operation.
+            more: Further values, folded by themselves.
+            initial: Value to start from; without it an empty loop is an error. Where several values are folded each
+                starts from it, so that it must be neutral, such as 0 for a sum.
+            site: Where to fold, as in an operation; all of it, also of several values.
             provider: As in an operation.
             retries: As in an operation.
             timeout: As in an operation.
-            node_id: A name for the statement.
+            node_id: A name for the statement; of several values for the last merge.
             arguments: Further arguments of the operation.
         """
-        return Reduce(
-            self,
-            operation,
-            value,
-            initial=initial,
-            site=site,
-            provider=provider,
-            retries=retries,
-            timeout=timeout,
-            node_id=node_id,
-            **arguments,
-        )
+        options: dict[str, Any] = {"site": site, "provider": provider, "retries": retries, "timeout": timeout}
+        options |= arguments
+        if not more:
+            return Reduce(self, operation, value, initial=initial, node_id=node_id, **options)
+        parts = [Reduce(self, operation, item, initial=initial, **options) for item in (value, *more)]
+        names = [parameter.name for parameter in operation.parameters or ()][:2]
+        merged: Reduce | Operation = parts[0]
+        for part in parts[1:]:
+            given: dict[str, Any] = dict(zip(names, (merged, part), strict=False))
+            options["node_id"] = node_id if part is parts[-1] else None
+            merged = self._behind(functools.partial(operation, **given, **options))
+        return merged
+
+    def _behind(self, make: Callable[[], Operation]) -> Operation:
+        """Make an operation and put it behind the loop, wherever the user is writing now."""
+        aside = Block()
+        aside.body = []
+        with aside:
+            operation = make()
+        self.place_behind(operation)
+        return operation
 
     def values(self) -> Iterator[Any]:
         """Iterate over the sequence."""
@@ -196,15 +211,21 @@ class ForEach(Expression, Block):
         self._block = block
 
     def place_behind(self, statement: Statement) -> None:
-        """Put a statement into the block around the loop: at its end, or next to the loop while it is open."""
+        """Put a statement into the block around the loop: at its end, or before the block that the user writes in."""
         body = self._block.body
-        if OPEN_BLOCKS.get()[-1] is self._block:
+        inner = self._written_in()
+        if inner is None or inner is self:
             body.append(statement)
-            return
-        at = next(index for index, item in enumerate(body) if item is self) + 1
-        while at < len(body) and getattr(body[at], "loop", None) == self.node_id:
-            at += 1
-        body.insert(at, statement)
+        else:
+            blocks: list[tuple[Any, Any]] = [(item, getattr(item, "otherwise", None)) for item in body]
+            at = next(index for index, (block, other) in enumerate(blocks) if block is inner or other is inner)
+            body.insert(at, statement)
+
+    def _written_in(self) -> Block | None:
+        """Give the open block that stands right in the block around the loop, if there is one."""
+        blocks = OPEN_BLOCKS.get()
+        around = next((depth for depth, block in enumerate(blocks) if block is self._block), len(blocks))
+        return blocks[around + 1] if around + 1 < len(blocks) else None
 
 
 class _LoopResult(Expression):
