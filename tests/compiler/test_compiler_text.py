@@ -88,7 +88,7 @@ def test_a_loop_is_a_scope(small: FederationConfig, ops: Any) -> None:
         n3 s2 %2 (n1.element, n2.index, n0): op.Use(x=%0, y=[%1, %2]) at b
         n4 s1 %3 (n1.iteration trigger): yield 7 at 'yield'
         n5 s1 %4 (n3, n1.iteration trigger): collect s2
-        n6 s1 %5 (n4): evaluate {'k': %0}
+        n6 s1 %5 (n5): evaluate {'k': %0}
         n7 s0 %5 (n6, start trigger): collect s1
         n8 s0 %6 (n1.element['k'], n0['w']): reduce s1 with op.Merge(left, right) at a
         n9 s0 %7 (n7, n8): yield [%0, %1] at 'yield'
@@ -238,8 +238,8 @@ def test_scopes_name_their_participants(small: FederationConfig, ops: Any) -> No
         inner_sums = inner.collect(used)
         Yield(item.collect(inner_sums))
 
-    #                           made loop inner used collect used collect yield
-    nets = nets_of(small, write, "a   a    a     b    home    c    home    home")
+    #                           made loop inner used used collect collect yield
+    nets = nets_of(small, write, "a   a    a     b    c    home    home    home")
     same(
         "\n".join(line for line in render_net(nets["b"]).splitlines() if "scope" in line),
         """
