@@ -11,6 +11,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "dfmesh"
 
 LAYERS = {
     "errors": 0,
+    "processes": 1,
     "values": 1,
     "netir": 2,
     "api": 3,

@@ -1,7 +1,8 @@
-"""The nv-dfm-core contestant: `python -m nv_dfm_core_cases.contestant KIND PARAMETERS`, in its own environment.
+"""nv-dfm-core in its own environment: `python -m nv_dfm_core_cases.contestant nv-dfm-core ORDERS`.
 
-Its `ForEach` does not compile, so the items of a loop are parameter sets: one frame each, from the client to site a,
-on to site b, and back. The call of the operation at site a takes the place of the list's element.
+Its pipelines cannot state a list at site a with a loop over it (`ForEach` is not compiled), so items are its nearest
+equivalent: one parameter set per item, which makes every value go from the client to site a, to site b, and back.
+The call of the operation at site a takes the place of the list's element.
 """
 
 # mypy: disable-error-code="import-not-found"
@@ -9,181 +10,152 @@ on to site b, and back. The call of the operation at site a takes the place of t
 
 from __future__ import annotations
 
-import sys
-import threading
-import time
+from dfmesh.cli.bench import child  # first: its clock begins before the imports
 
-_BEGIN = time.perf_counter()
+import importlib  # noqa: E402, I001
+import threading  # noqa: E402
+import time  # noqa: E402
+from typing import Any, ClassVar, Self  # noqa: E402
 
-from collections.abc import Callable  # noqa: E402 - the clock of the cold start begins before the imports
-from typing import Any  # noqa: E402
-
-from sampling import Client, check, emit, emit_latencies, order_from_command_line, pipelined_rate, timed_calls  # noqa: E402
+from dfmesh.cli.bench.measures import check  # noqa: E402
+from dfmesh.cli.bench.system import SITES, CannotStateError, Client, System  # noqa: E402
 
 PLACE = "result"
 JOB_LIMIT_SECONDS = 300.0
 SLOTS = 4
 
 
-def echo_pipeline() -> Any:
-    import nvbench.fed.site.a.bench as at_a
-    from nv_dfm_core.api import Pipeline, PlaceParam, Yield
-
-    with Pipeline() as pipeline:
-        Yield(value=at_a.Echo(value=PlaceParam(place="value")), place=PLACE)
-    return pipeline
-
-
-def items_pipeline() -> Any:
-    import nvbench.fed.site.a.bench as at_a
-    import nvbench.fed.site.b.bench as at_b
-    from nv_dfm_core.api import Pipeline, PlaceParam, Yield
-
-    with Pipeline() as pipeline:
-        Yield(value=at_b.Echo(value=at_a.Echo(value=PlaceParam(place="value"))), place=PLACE)
-    return pipeline
-
-
-def arrays_pipeline() -> Any:
-    import nvbench.fed.site.a.bench as at_a
-    import nvbench.fed.site.b.bench as at_b
-    from nv_dfm_core.api import Pipeline, PlaceParam, Yield
-
-    with Pipeline() as pipeline:
-        array = at_a.Array(size=PlaceParam(place="size"), index=PlaceParam(place="index"))
-        Yield(value=at_b.Probe(array=array), place=PLACE)
-    return pipeline
-
-
-def arrays_at_home_pipeline() -> Any:
-    """Makes the arrays at site a, and moves nothing."""
-    import nvbench.fed.site.a.bench as at_a
-    from nv_dfm_core.api import Pipeline, PlaceParam, Yield
-
-    with Pipeline() as pipeline:
-        array = at_a.Array(size=PlaceParam(place="size"), index=PlaceParam(place="index"))
-        Yield(value=at_a.Probe(array=array), place=PLACE)
-    return pipeline
-
-
 class RunningJob:
     """One job and what it has yielded so far."""
 
     def __init__(self, session: Any, prepared: Any, parameters: list[dict[str, int]]) -> None:
-        self.results: list[Any] = []
+        self.results: list[tuple[str, Any]] = []
         self.arrivals: list[float] = []
         self.begin = time.perf_counter()
         self._job = session.execute(prepared, parameters, default_callback=self._take)
 
     def _take(self, from_site: str, node: Any, frame: Any, place: str, data: Any) -> None:
-        if place == PLACE:
+        if place.startswith(PLACE):
             self.arrivals.append(time.perf_counter())
-            self.results.append(data)
+            self.results.append((place, data))
 
     def finish(self) -> list[Any]:
-        """All results, when the job has ended."""
+        """All results in order of their places, when the job has ended."""
         if not self._job.wait_until_finished(JOB_LIMIT_SECONDS):
-            sys.exit("the job did not end")
-        return self.results
+            raise TimeoutError("the job did not end")
+        return [value for _, value in sorted(self.results, key=lambda result: result[0])]
 
 
-def warm(run: Callable[[int], object]) -> None:
-    """One job for every slot, because each slot has processes of its own that are slow the first time."""
-    for number in range(SLOTS):
-        run(number)
+class NvDfmCore(System):
+    """Target local, four sites, shipped settings but for those that the note of the table names."""
 
+    name: ClassVar[str] = "nv-dfm-core"
+    import_statement: ClassVar[str] = "from nv_dfm_core.api import Pipeline, PlaceParam, Yield"
 
-def measure_latency(session: Any, seconds: float) -> None:
-    prepared = session.prepare(echo_pipeline())
-    waits: list[float] = []
+    def __enter__(self) -> Self:
+        from nvbench.fed.runtime.home import get_session
 
-    def run(number: int) -> None:
-        job = RunningJob(session, prepared, [{"value": number}])
+        self._session = get_session(target="local", max_concurrent_jobs=SLOTS)
+        self._session.connect()
+        self._prepared: dict[Any, Any] = {}
+        self._free_slots = threading.Semaphore(SLOTS - 1)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._session.close()
+
+    def _run(self, write: Any, *arguments: Any, sets: list[dict[str, int]]) -> RunningJob:
+        from nv_dfm_core.api import Pipeline
+
+        key = (write.__name__, *arguments)
+        new = key not in self._prepared
+        if new:
+            with Pipeline() as pipeline:
+                write(*arguments)
+            self._prepared[key] = self._session.prepare(pipeline)
+        return RunningJob(self._session, self._prepared[key], sets)
+
+    def _at(self, site: str) -> Any:
+        return importlib.import_module(f"nvbench.fed.site.{site}.bench")
+
+    def _write_at_each_site(self, operation: str) -> None:
+        from nv_dfm_core.api import Yield
+
+        for number, site in enumerate(SITES):
+            Yield(value=getattr(self._at(site), operation)(value=number), place=f"{PLACE}{number}")
+
+    def _write_echo(self) -> None:
+        from nv_dfm_core.api import PlaceParam, Yield
+
+        Yield(value=self._at("a").Echo(value=PlaceParam(place="value")), place=PLACE)
+
+    def _write_chain(self, hops: int) -> None:
+        from nv_dfm_core.api import PlaceParam, Yield
+
+        value: Any = PlaceParam(place="value")
+        for hop in range(hops):
+            value = self._at("a" if hop % 2 else "b").Echo(value=value)
+        Yield(value=value, place=PLACE)
+
+    def _write_array(self, operation: str, parameters: tuple[str, ...], at: str) -> None:
+        from nv_dfm_core.api import PlaceParam, Yield
+
+        array = getattr(self._at("a"), operation)(**{name: PlaceParam(place=name) for name in parameters})
+        Yield(value=self._at(at).Probe(array=array), place=PLACE)
+
+    def first_results(self) -> list[int]:
+        return self._run(self._write_at_each_site, "Echo", sets=[{}]).finish()
+
+    def call(self, number: int) -> int:
+        return self._run(self._write_echo, sets=[{"value": number}]).finish()[0]
+
+    def first_value(self, number: int) -> float:
+        job = self._run(self._write_echo, sets=[{"value": number}])
         check(job.finish(), [number], "a job")
-        waits.append(job.arrivals[0] - job.begin)
+        return job.arrivals[0] - job.begin
 
-    warm(run)
-    waits.clear()
-    emit_latencies("job", timed_calls(run, seconds, at_least=5))
-    emit("first_result_p50", sorted(waits)[len(waits) // 2])
+    def client(self) -> Client:
+        """All threads together keep one job fewer in flight than there are slots: without a free one all block."""
 
+        def submit(number: int) -> tuple[int, RunningJob]:
+            self._free_slots.acquire()
+            return number, self._run(self._write_echo, sets=[{"value": number}])
 
-def measure_parallel(session: Any, seconds: float) -> None:
-    """As many jobs in flight as it has slots less one: a submission without a free slot blocks everything for 30 s."""
-    prepared = session.prepare(echo_pipeline())
-    free_slots = threading.Semaphore(SLOTS - 1)
+        def take(submitted: tuple[int, RunningJob]) -> None:
+            number, job = submitted
+            check(job.finish(), [number], "a job")
+            self._free_slots.release()
 
-    def submit(number: int) -> tuple[int, RunningJob]:
-        free_slots.acquire()
-        return number, RunningJob(session, prepared, [{"value": number}])
+        return Client(submit, take)
 
-    def take(submitted: tuple[int, RunningJob]) -> None:
-        number, job = submitted
-        check(job.finish(), [number], "a job")
-        free_slots.release()
+    def items(self, count: int) -> int:
+        sets = [{"value": number} for number in range(count)]
+        return sum(self._run(self._write_chain, 2, sets=sets).finish())
 
-    warm(lambda number: take(submit(number)))
-    emit("jobs_per_second", pipelined_rate(lambda _: Client(submit, take), seconds, depth=1))
+    def arrays(self, size: int, count: int) -> list[float]:
+        """Each array is a parameter set; callbacks come in any order of the frames, so the sum is what is checked."""
+        from dfmesh.cli.bench.operations import probes
 
+        sets = [{"size": size, "index": index} for index in range(count)]
+        found = self._run(self._write_array, "Array", ("size", "index"), "b", sets=sets).finish()
+        expected = probes(size, count)
+        check(sorted(found), sorted(expected), "the arrays")
+        return expected
 
-def measure_items(session: Any, seconds: float, count: int) -> None:
-    prepared = session.prepare(items_pipeline())
+    def fresh_array(self, size: int) -> float:
+        return self._run(self._write_array, "FreshArray", ("size",), "b", sets=[{"size": size}]).finish()[0]
 
-    def run(count: int) -> None:
-        job = RunningJob(session, prepared, [{"value": number} for number in range(count)])
-        check(sum(job.finish()), count * (count - 1) // 2, "the items")
+    def chains(self, hops: int, count: int) -> list[int]:
+        sets = [{"value": number} for number in range(count)]
+        return sorted(self._run(self._write_chain, hops, sets=sets).finish())
 
-    warm(lambda _: run(10))
-    durations = timed_calls(lambda _: run(count), seconds, at_least=1)
-    emit("items_per_second", count * len(durations) / sum(durations))
-
-
-def measure_arrays(session: Any, seconds: float, size: int, count: int) -> None:
-    from arrays import probes
-
-    prepared = session.prepare(arrays_pipeline())
-    expected = sorted(probes(size, count))
-    parameters = [{"size": size, "index": index} for index in range(count)]
-
-    local = session.prepare(arrays_at_home_pipeline())
-
-    def run(_: int) -> None:
-        found = RunningJob(session, prepared, parameters).finish()
-        check(sorted(found), expected, "the arrays")  # callbacks come in any order of the frames
-
-    # without moving the arrays: in 5 of 7 runs of five 256 MB jobs on a busy machine one aborted and never ended
-    warm(lambda _: RunningJob(session, local, parameters).finish())
-    warm(lambda _: RunningJob(session, prepared, [{"size": 8, "index": 0}]).finish())
-    durations = timed_calls(run, seconds, at_least=1)
-    emit("bytes_per_second", size * count * len(durations) / sum(durations))
-
-
-def measure_cold(session: Any) -> None:
-    job = RunningJob(session, session.prepare(echo_pipeline()), [{"value": 1}])
-    check(job.finish(), [1], "the first job")
-    emit("connect_first_result", job.arrivals[0] - _BEGIN)
-
-
-MEASURES: dict[str, Callable[..., None]] = {
-    "cold": measure_cold,
-    "latency": measure_latency,
-    "parallel": measure_parallel,
-    "items": measure_items,
-    "arrays": measure_arrays,
-}
-
-
-def main() -> None:
-    from nvbench.fed.runtime.home import get_session
-
-    kind, parameters = order_from_command_line()
-    session = get_session(target="local", max_concurrent_jobs=SLOTS)
-    session.connect()
-    try:
-        MEASURES[kind](session, **parameters)
-    finally:
-        session.close()
+    def site_processes(self) -> dict[str, int]:
+        """Processes that run the operations of a job; another job may run in others."""
+        pids = self._run(self._write_at_each_site, "Pid", sets=[{}]).finish()
+        if len(set(pids)) < len(SITES):
+            raise CannotStateError("its sites are not one process each")
+        return dict(zip(SITES, pids, strict=True))
 
 
 if __name__ == "__main__":
-    main()
+    child.main({NvDfmCore.name: NvDfmCore})

@@ -60,6 +60,16 @@ def test_many_processes_lose_nothing(path: Path) -> None:
     assert sorted(item.name for item in path.parent.iterdir()) == ["costs.json", "costs.lock"]
 
 
+def test_a_client_that_was_killed_while_it_wrote_leaves_nothing_for_good(path: Path) -> None:
+    path.parent.mkdir()
+    path.with_suffix(".draft").write_bytes(b"{half")
+    store = CostStore(path)
+    store.add(measured(4.0))
+    store.flush()
+    assert seconds_in(path) == 4.0
+    assert sorted(item.name for item in path.parent.iterdir()) == ["costs.json", "costs.lock"]
+
+
 @pytest.mark.parametrize("damage", [b"", b"{not json", b'{"version": 7, "folds": 0}', b"\xff\xfe"])
 def test_a_damaged_file_is_warned_of_and_replaced(path: Path, damage: bytes) -> None:
     path.parent.mkdir()

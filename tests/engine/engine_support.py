@@ -10,28 +10,25 @@ from typing import Any
 
 from dfmesh import Federation, Pipeline
 from dfmesh.compiler import CompiledPipeline, compile_pipeline
-from dfmesh.engine import events
+from dfmesh.engine import events, stream_takers
 from dfmesh.engine.adapters import SiteAdapters
 from dfmesh.engine.job_controller import JobController
 from dfmesh.engine.messages import (
-    CancelJob,
-    Failure,
+    EndJob,
     FrameFinished,
     FrameReport,
     JobFinished,
     JobRefused,
-    StartJob,
     YieldPackage,
 )
 from dfmesh.engine.net_runner import NetRunner
-from dfmesh.engine.simulator import CLIENT, JOB, Simulation
-from dfmesh.engine.stream_takers import STREAM_WINDOW
+from dfmesh.engine.simulator import JOB, Simulation
 
 HOMESITE = "app"
 TESTS = Path(__file__).resolve().parents[1]
 MESH = TESTS / "engine" / "mesh" / "mesh.dfm.yaml"
 CALC = TESTS / "federations" / "calc" / "calc.dfm.yaml"
-for path in (TESTS, MESH.parent, CALC.parent):
+for path in (TESTS, MESH.parent, CALC.parent, TESTS / "engine" / "faulty"):
     if str(path) not in sys.path:
         sys.path.insert(0, str(path))
 
@@ -79,10 +76,11 @@ def leftovers(runner: NetRunner) -> list[str]:
 def controller_leftovers(controller: JobController) -> list[str]:
     found = {
         "slots": controller._slots,
-        "yields": controller._yields,
-        "done iterations": controller._done_iterations,
+        "yields": controller._outbox._yields,
+        "done iterations": controller._outbox.iterations,
         "missed": controller._missed,
         "broken streams": controller._broken_streams,
+        "broken streams sent": controller._outbox._broken_streams,
     }
     return [f"{controller.site}: controller: {name}: {state}" for name, state in found.items() if state]
 
@@ -105,21 +103,24 @@ class Probe(Simulation):
         self.log: list[tuple[str, Any, list[Any]]] = []
         self.home_messages: list[tuple[str, Any]] = []
         self.dead: set[str] = set()
+        self.deaths = 0
         self.most_open: dict[int, int] = {}
-        self._uncredited: dict[tuple[int, Any], int] = {}
+        self._uncredited: dict[tuple[str, int, Any], int] = {}
 
     # Watching
 
-    def _start(self, site: str, message: StartJob) -> None:
-        super()._start(site, message)
-        runner = self._controllers[site]._runner
+    def _started(self, site: str, attempt: str) -> None:
+        controller = self.sites[site].controllers.get(attempt)
+        if controller is None:
+            return
+        runner = controller._runner
         handle = runner.handle
 
         def watched(event: events.Event) -> list[events.Instruction]:
             instructions = handle(event)
             self.log.append((site, event, instructions))
             self._check_windows(runner)
-            self._check_credit(event, instructions)
+            self._check_credit(attempt, event, instructions)
             return instructions
 
         runner.handle = watched  # type: ignore[method-assign]
@@ -131,59 +132,44 @@ class Probe(Simulation):
                 if len(run.open) > run.window:
                     self.broken.append(f"{len(run.open)} iterations of s{scope.id} are open, at most {run.window} may")
 
-    def _check_credit(self, event: events.Event, instructions: list[events.Instruction]) -> None:
+    def _check_credit(self, attempt: str, event: events.Event, instructions: list[events.Instruction]) -> None:
         if isinstance(event, events.StreamCreditArrived):
-            self._uncredited[event.route, event.frame] = (
-                self._uncredited.get((event.route, event.frame), 0) - event.count
-            )
+            key = (attempt, event.route, event.frame)
+            self._uncredited[key] = self._uncredited.get(key, 0) - event.count
         for item in instructions:
             if isinstance(item, events.SendStreamItem):
-                key = (item.route, item.frame)
+                key = (attempt, item.route, item.frame)
                 self._uncredited[key] = self._uncredited.get(key, 0) + 1
-                if self._uncredited[key] > STREAM_WINDOW:
+                if self._uncredited[key] > stream_takers.STREAM_WINDOW:
                     self.broken.append(f"{self._uncredited[key]} items under way on r{item.route}")
 
     def _for_home(self, source: str, message: Any) -> None:
         self.home_messages.append((source, message))
         super()._for_home(source, message)
 
-    def _end(self, site: str) -> None:
-        controller = self._controllers.get(site)
-        if controller is None:
-            return
-        if self._home._outcome != "cancelled" and not self.dead:
+    def _ending(self, site: str, message: EndJob) -> None:
+        controller = self.sites[site].controllers.get(message.job)
+        home = self._home.jobs.get(JOB)
+        cancelled = home is not None and home._outcome == "cancelled"
+        if controller is not None and not message.again and not cancelled and not self.dead:
             self.left += leftovers(controller._runner) + controller_leftovers(controller)
-        super()._end(site)
+
+    @property
+    def going_on(self) -> list[str]:
+        """What the sites still do, or keep, for some attempt; at the end there must be nothing."""
+        held = [f"the homesite: {job.status}" for job in self._home.jobs.values()]
+        for site, jobs in self.sites.items():
+            for name, found in (("runs", jobs.controllers), ("leaves", jobs._leaving), ("keeps", jobs._kept)):
+                held += [f"{site} {name} {attempt}" for attempt in found]
+        return held
 
     # Bending
 
-    def send(self, source: str, destination: str, message: Any) -> None:
-        if source not in self.dead and destination not in self.dead:
-            super().send(source, destination, message)
-
-    def _deliver(self, source: str, destination: str, message: Any) -> None:
-        if destination not in self.dead:
-            super()._deliver(source, destination, message)
-
-    def kill(self, site: str, when: float) -> None:
-        """Let a site die, and the homesite hear of it a little later."""
-
-        def die() -> None:
+    def _die(self, site: str, back_after: float | None) -> None:
+        if site in self._network.alive:
             self.dead.add(site)
-            controller = self._controllers.pop(site, None)
-            if controller is not None:
-                controller.close()
-            self.at(0.5, tell)
-
-        def tell() -> None:
-            failure = Failure(site, "site", "", (), "", "SiteLost", "killed")
-            for peer, message in self._home.site_lost(site, [failure]):
-                self.send(self._homesite, peer, message)
-
-        self.at(when, die)
-
-    def cancel(self, when: float) -> None:
-        self.at(when, lambda: self.send(CLIENT, self._homesite, CancelJob(JOB, "enough")))
+            self.deaths += 1
+        super()._die(site, back_after)
 
     # Results
 

@@ -205,13 +205,15 @@ def test_site_lost_while_running_waits_until_the_others_rest(home: HomeJob) -> N
     home.handle(CLIENT, AddParameters(JOB, (0,), {}))
     watched = home.site_lost("b", [LOST])
     assert {peer for peer, message in watched if isinstance(message, WatchIdle)} == {"app", "a"}
-    assert home.handle("app", SiteIdle(JOB, {}, {"a": 1})) == []
-    assert home.handle("a", SiteIdle(JOB, {"app": 2}, {})) == []  # One message is still under way.
+    assert home.handle("app", SiteIdle(JOB, {}, {"a": 1}, 1)) == []
+    assert home.handle("a", SiteIdle(JOB, {"app": 2}, {}, 1)) == []  # One message is still under way.
     assert (CLIENT, result((0,))) in home.handle("a", result((0,)))  # What still comes is passed on.
-    sends = home.handle("app", SiteIdle(JOB, {}, {"a": 2}))
+    sends = home.handle("app", SiteIdle(JOB, {}, {"a": 2}, 1))
     assert {peer for peer, message in sends if isinstance(message, EndJob)} == {"app", "a"}
     finish = ended(home, ("app", "a"))
-    assert (finish.status, finish.failures) == ("failed", (LOST,))
+    assert (finish.status, finish.failures[0].site) == ("failed", "b")
+    assert finish.failures[0].message.startswith(f"{LOST.message}; mesh.Echo of site b may have run")
+    assert "`idempotent: true`" in finish.failures[0].message
 
 
 def test_site_lost_while_ending(home: HomeJob) -> None:

@@ -42,11 +42,11 @@ def test_leftovers_sees_what_is_held(ops: Any) -> None:
         Yield(item.collect(value))
     probe = Probe(compiled(p))
     held: set[str] = set()
-    handle_start = probe._start
+    watch = probe._started
 
-    def start(site: str, message: Any) -> None:
-        handle_start(site, message)
-        runner = probe._controllers[site]._runner
+    def started(site: str, attempt: str) -> None:
+        watch(site, attempt)
+        runner = probe.sites[site].controllers[attempt]._runner
         handle = runner.handle
 
         def watched(event: Any) -> Any:
@@ -56,7 +56,7 @@ def test_leftovers_sees_what_is_held(ops: Any) -> None:
 
         runner.handle = watched  # type: ignore[method-assign]
 
-    probe._start = start  # type: ignore[method-assign]
+    probe._started = started  # type: ignore[method-assign]
     probe.run([{}])
     kinds = {word for line in held for word in line.split()}
     assert {"slots", "gatherings", "outer", "left", "progress", "runs"} <= kinds

@@ -73,8 +73,7 @@ def test_a_cancelled_job_ends_at_once(ops: Any, when: float) -> None:
         assert isinstance(end, JobFinished)
         assert end.status == "cancelled"
         assert probe.now < when + 60
-        assert probe._home.over
-        assert not probe._controllers
+        assert probe.going_on == []
 
 
 # Messages that are out of place

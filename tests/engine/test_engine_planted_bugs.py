@@ -11,6 +11,7 @@ from engine_support import HOMESITE, Probe, compiled, federation
 from dfmesh import ForEach, JobError, Pipeline, Yield
 from dfmesh.engine import events, messages
 from dfmesh.engine.job_controller import JobController
+from dfmesh.engine.job_outbox import JobOutbox
 from dfmesh.engine.net_runner import NetRunner
 from dfmesh.engine.simulator import SimulationStuckError
 
@@ -53,14 +54,14 @@ def test_without_a_planted_bug_nothing_is_found(ops: Any) -> None:
 
 def lost_credit(monkeypatch: pytest.MonkeyPatch) -> None:
     """One message in seven that gives credit for a stream is not sent."""
-    send: Callable[..., None] = JobController._send_stream_credit
+    send: Callable[..., None] = JobOutbox._send_stream_credit
     counter = iter(range(10**9))
 
-    def careless(self: JobController, instruction: events.SendStreamCredit) -> None:
+    def careless(self: JobOutbox, instruction: events.SendStreamCredit) -> None:
         if next(counter) % 7 != 3:
             send(self, instruction)
 
-    monkeypatch.setattr(JobController, "_send_stream_credit", careless)
+    monkeypatch.setattr(JobOutbox, "_send_stream_credit", careless)
 
 
 def token_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,13 +79,13 @@ def token_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def early_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """A site forgets to count its results."""
-    send: Callable[..., None] = JobController._send_yield
+    send: Callable[..., None] = JobOutbox._send_yield
 
-    def careless(self: JobController, instruction: events.SendYield) -> None:
+    def careless(self: JobOutbox, instruction: events.SendYield) -> None:
         send(self, instruction)
         self._yields.clear()
 
-    monkeypatch.setattr(JobController, "_send_yield", careless)
+    monkeypatch.setattr(JobOutbox, "_send_yield", careless)
 
 
 def value_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +138,7 @@ def test_a_submission_that_breaks_the_homesite_is_answered(ops: Any, monkeypatch
         Yield(ops.Echo(x=1, site="a"))
     with federation().session(target="inproc", homesite=HOMESITE) as session:
         with monkeypatch.context() as planted:
-            planted.setattr("dfmesh.engine.job_runner.read_nets", broken)
+            planted.setattr("dfmesh.engine.home_jobs.read_nets", broken)
             with pytest.raises(JobError, match="a bug of the check"):
                 session.submit(p).result(timeout=10)
         assert session.submit(p).result(timeout=10)["yield"] == [1]

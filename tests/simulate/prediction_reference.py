@@ -13,7 +13,8 @@ from dfmesh.compiler import CompiledPipeline, Costs
 from dfmesh.engine import messages
 from dfmesh.engine.call_log import NoCallLog
 from dfmesh.engine.job_controller import JobController, SiteServices
-from dfmesh.engine.simulator import CLIENT, JOB, SimulatedCarrier, Simulation
+from dfmesh.engine.simulated_site import SimulatedCarrier
+from dfmesh.engine.simulator import CLIENT, Simulation
 from dfmesh.engine.worker_threads import MAX_THREADS, PATIENCE
 from dfmesh.netir import Loop, NetIR, Port, SendYield
 from dfmesh.session.prediction.planning import CONTROL, FURTHER, HEAD
@@ -138,16 +139,12 @@ class ReferenceRun(Simulation):
                 return CONTROL
         return 0.0
 
-    def _start(self, site: str, message: Any) -> None:
-        net = NetIR.from_bytes(message.net)
-
+    def _services(self, site: str) -> SiteServices:
         def soon(action: Callable[[], None]) -> None:
             self.at(0.0, action)
 
-        carrier = SimulatedCarrier(self, site)
-        services = SiteServices(carrier, NoCallLog(), ForgetfulCache(), lambda it: TimedCalls(self, site, it), soon)
-        self._controllers[site] = JobController(JOB, net, services)
-        self.send(site, self._homesite, messages.JobStarted(JOB))
+        carrier = SimulatedCarrier(site, self.send)
+        return SiteServices(carrier, NoCallLog(), ForgetfulCache(), lambda it: TimedCalls(self, site, it), soon)
 
 
 class TimedCalls:

@@ -71,7 +71,7 @@ def test_client_ends_without_closing(how: str, tmp_path: Path) -> None:
 
 def test_the_lifeline_without_help_of_the_kernel() -> None:
     code = (
-        "import sys, time; from dfmesh.targets.local import lifeline; lifeline._LINUX = False;"
+        "import sys, time; from dfmesh.processes import lifeline; lifeline._LINUX = False;"
         "lifeline.arm(int(sys.argv[1])); print('armed', flush=True); time.sleep(60)"
     )
     reader, writer = os.pipe()

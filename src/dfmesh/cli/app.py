@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from dfmesh.cli.host_commands import add_host_commands
+
 _EXIT_CODES = (
     "Exit codes: 0 done; 1 a federation file, a pipeline or its parameters have mistakes; 2 wrong usage; "
     "3 the job failed; 4 the sites could not be started or reached; 130 interrupted."
@@ -28,6 +30,7 @@ class TargetName(enum.StrEnum):
 
     LOCAL = "local"
     INPROC = "inproc"
+    UP = "up"
 
 
 _FederationFile = Annotated[Path, typer.Argument(metavar="FILE", help="Federation file, usually *.dfm.yaml.")]
@@ -40,7 +43,14 @@ _Homesite = Annotated[
     str | None, typer.Option(help="Site to which the client talks.", show_default="app, or the first")
 ]
 _Target = Annotated[
-    TargetName, typer.Option(help="local: one process per site on this machine; inproc: all sites in this process.")
+    TargetName,
+    typer.Option(
+        help="local: one process per site on this machine; inproc: all sites in this process; "
+        "up: what `dfmesh up FILE` runs."
+    ),
+]
+_HostName = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Name of the host, where several run FILE.", show_default=False)
 ]
 
 
@@ -163,6 +173,10 @@ def run(
     ] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the results.")] = Path("dfmesh-results"),
     target: _Target = TargetName.LOCAL,
+    host: _HostName = None,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="With --target up: print the job's id and return at once.")
+    ] = False,
     homesite: _Homesite = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line and event.")] = False,
 ) -> None:
@@ -170,8 +184,30 @@ def run(
     from dfmesh.cli.failures import reported
     from dfmesh.cli.running import RunRequest, run_pipeline
 
+    if target is not TargetName.UP and (detach or host is not None):
+        raise typer.BadParameter("--detach and --host need --target up")
+    where = target.value if host is None else f"{target.value}:{host}"
     with reported(as_json=as_json):
-        run_pipeline(RunRequest(file, pipeline, tuple(param or ()), params, out, target.value, homesite, as_json))
+        run_pipeline(RunRequest(file, pipeline, tuple(param or ()), params, out, where, homesite, as_json, detach))
+
+
+add_host_commands(app)
+
+
+@app.command(short_help="Measure dfmesh on this machine, beside its floor.")
+def bench(
+    seconds: Annotated[
+        float, typer.Option(min=0.01, max=60, help="How long each measurement goes on in each repeat.")
+    ] = 0.25,
+    repeats: Annotated[int, typer.Option(min=1, max=100, help="How often everything is measured.")] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measure dfmesh on this machine beside what two bare processes can do. It takes less than a minute."""
+    from dfmesh.cli.bench.command import run_bench
+    from dfmesh.cli.failures import reported
+
+    with reported(as_json=as_json):
+        run_bench(seconds, repeats, as_json=as_json)
 
 
 @_demo.command(short_help="Three national weather services make 24 maps.")

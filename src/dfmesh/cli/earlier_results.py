@@ -20,21 +20,24 @@ class EarlierResults:
         files: Results that are still there.
     """
 
-    def __init__(self, directory: Path, places: Iterable[str]) -> None:
+    def __init__(self, directory: Path, places: Iterable[str], job: str | None = None) -> None:
         """Look what is there; nothing is changed.
 
         Args:
             directory: The directory.
             places: To which the new results will go.
+            job: Id of the job of which they will be; None if it is new. Where the index is of this very job, files
+                that it does not list are results that were written after it.
 
         Raises:
             CommandError: there are files where results will go, and no index says that dfmesh wrote them.
         """
         self.directory = directory
         self._index = directory / INDEX
+        self._job: str | None = None
         self.files = self._listed()
         known = set(self.files)
-        for place in places:
+        for place in places if job is None or job != self._job else ():
             folder = directory / safe_name(place)
             strange = sorted(path.name for path in folder.iterdir() if path not in known) if folder.is_dir() else []
             if strange:
@@ -52,6 +55,7 @@ class EarlierResults:
             raise self._not_ours(str(error)) from error
         if not isinstance(index, dict) or "job" not in index or not isinstance(index.get("results"), list):
             raise self._not_ours("it lists no results of a job")
+        self._job = str(index["job"])
         entries = [entry.get("file") if isinstance(entry, dict) else None for entry in index["results"]]
         paths = [self._inside(entry) for entry in entries if isinstance(entry, str)]
         return [path for path in paths if path is not None and path.is_file()]

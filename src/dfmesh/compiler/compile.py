@@ -12,6 +12,8 @@ from dfmesh.api import NO_DEFAULT, NodeId, Operation, Pipeline, PlaceParam, Redu
 from dfmesh.compiler.candidates import operation_name
 from dfmesh.compiler.costs import Costs
 from dfmesh.compiler.graph import Graph
+from dfmesh.compiler.idempotence import mark_idempotent
+from dfmesh.compiler.interfaces import state_interfaces
 from dfmesh.compiler.lower import lower
 from dfmesh.compiler.measured import NOTHING_MEASURED, MeasuredCosts, pipeline_key
 from dfmesh.compiler.placement import Objective, Placement, place
@@ -150,7 +152,8 @@ def compile_pipeline(
     graph = lower(pipeline, federation)
     costs = Costs(graph, federation, measured or NOTHING_MEASURED, pipeline_key(pipeline.name, graph))
     placement = place(graph, costs, homesite, list(federation.sites), objective)
-    nets = independent_lookups(route(graph, placement.sites, homesite))
+    mark_idempotent(graph, placement.sites, federation)
+    nets = state_interfaces(independent_lookups(route(graph, placement.sites, homesite)), federation)
     faults = check_nets(nets)
     if faults:
         raise PlanError(faults)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import msgspec
+
 from dfmesh.compiler.graph import Edge, Graph, Node
 from dfmesh.netir import (
     ROOT_SCOPE,
@@ -183,8 +185,8 @@ def _with_selectors(action: Action, selectors: dict[int, Selector]) -> Action:
         return _rewritten(expression, selectors)
 
     match action:
-        case Call(operation, provider, arguments, retries, timeout):
-            return Call(operation, provider, _each(arguments, rewrite), retries, timeout)
+        case Call(operation, provider, arguments, retries, timeout, idempotent):
+            return Call(operation, provider, _each(arguments, rewrite), retries, timeout, idempotent)
         case Evaluate(expression):
             return Evaluate(rewrite(expression))
         case SendYield(place, expression):
@@ -199,10 +201,9 @@ def _with_selectors(action: Action, selectors: dict[int, Selector]) -> Action:
             return Store(lookup, rewrite(expression))
         case Choose(condition, then, otherwise):
             return Choose(rewrite(condition), rewrite(then), rewrite(otherwise))
-        case Reduce(body, operation, provider, left, right, arguments, initial, retries, timeout, on_error):
+        case Reduce(arguments=arguments, initial=initial):
             start = None if initial is None else rewrite(initial)
-            given = _each(arguments, rewrite)
-            return Reduce(body, operation, provider, left, right, given, start, retries, timeout, on_error)
+            return msgspec.structs.replace(action, arguments=_each(arguments, rewrite), initial=start)
         case Collect():
             return action
 

@@ -20,6 +20,7 @@ from dfmesh.config.model import (
     SiteConfig,
 )
 from dfmesh.config.namespace import Operations
+from dfmesh.config.operation_interface import interface_of
 
 __all__ = [
     "AdapterSpec",
@@ -40,4 +41,5 @@ __all__ = [
     "SecretsVaultConfig",
     "SendCost",
     "SiteConfig",
+    "interface_of",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, cast
@@ -99,6 +100,12 @@ class Documents:
     def __init__(self, report: Callable[[Fault], None]) -> None:
         self._report = report
         self._documents: dict[str, Document | None] = {}
+        self._digest = hashlib.sha256()
+
+    @property
+    def digest(self) -> str:
+        """Digest of all that was read so far, in the order in which it was."""
+        return self._digest.hexdigest()
 
     def open(self, name: str) -> Document | None:
         """Read a file.
@@ -114,7 +121,9 @@ class Documents:
         """
         key = real_path(name)
         if key not in self._documents:
-            self._documents[key] = self._parse(name, read_file(key, MAX_FILE_SIZE))
+            content = read_file(key, MAX_FILE_SIZE)
+            self._digest.update(hashlib.sha256(content).digest())
+            self._documents[key] = self._parse(name, content)
         return self._documents[key]
 
     def _parse(self, name: str, content: bytes) -> Document | None:

@@ -45,6 +45,7 @@ class FederationConfig:
         sites: Sites by name, in declared order.
         provision: The `provision` section, which dfmesh keeps for tools that deploy federations.
         ops: The operations as classes: `ops.weather.Bin`.
+        digest: Digest of the file and those that it refers to; it changes with any of them.
     """
 
     path: Path
@@ -55,6 +56,7 @@ class FederationConfig:
     sites: dict[str, SiteConfig]
     provision: dict[str, Any]
     ops: Operations
+    digest: str = ""
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> FederationConfig:
@@ -160,6 +162,7 @@ def _read(name: str, reader: Reader) -> FederationConfig | None:
         sites=sites,
         provision=provision,
         ops=_classes(operations, sites),
+        digest=reader.documents.digest,
     )
 
 

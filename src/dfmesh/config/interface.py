@@ -11,6 +11,7 @@ from dfmesh.api import Parameter, did_you_mean
 from dfmesh.config.documents import Item, location_of
 from dfmesh.config.misplaced import put_back
 from dfmesh.config.model import (
+    ISOLATIONS,
     AdapterSpec,
     ArgumentSource,
     ComputeCost,
@@ -23,7 +24,7 @@ from dfmesh.config.model import (
     OperationSpec,
     ResidencyRule,
 )
-from dfmesh.config.operations import check_parameter_name, optional_text, read_parameter
+from dfmesh.config.operations import check_parameter_name, optional_flag, optional_text, read_parameter
 from dfmesh.config.reader import Reader
 from dfmesh.config.schema import SchemaReader
 
@@ -36,6 +37,8 @@ _ADAPTER_KEYS = {
     "args": False,
     "compute_cost": False,
     "residency": False,
+    "idempotent": False,
+    "isolation": False,
 }
 _CALL_KEYS = {"path": True, "args": False}
 _COST_KEYS = dict.fromkeys(
@@ -171,21 +174,29 @@ class InterfaceReader:
         fields = {"adapter": item} if is_short else reader.fields(item, _ADAPTER_KEYS, "an adapter") or {}
         call = read_constructor(fields["adapter"], reader) if "adapter" in fields else None
         arguments, exposed = self._arguments(operation, fields.get("args"), surroundings)
-        cost, is_async = fields.get("compute_cost"), fields.get("is_async")
+        cost, idempotent = fields.get("compute_cost"), optional_flag(fields, "idempotent", reader)
         spec = AdapterSpec(
             operation=operation.name,
             path=call.path if call else "",
             constructor_args=call.args if call else {},
             arguments=arguments,
             compute_cost=None if cost is None or cost.is_null else self._compute_cost(cost),
-            is_async=None if is_async is None or is_async.is_null else reader.flag(is_async),
+            is_async=optional_flag(fields, "is_async", reader),
             returns=optional_text(fields, "returns", reader),
             exposed=exposed,
             description=optional_text(fields, "description", reader) or "",
             location=call.location if call else location_of(entry.node),
             residency=read_residency(fields, reader, surroundings.sites),
+            idempotent=operation.idempotent if idempotent is None else idempotent,
+            isolation=self._isolation(fields),
         )
         return spec if call else None
+
+    def _isolation(self, fields: dict[str, Item]) -> str:
+        text = optional_text(fields, "isolation", self._reader)
+        if text is not None and text not in ISOLATIONS:
+            self._reader.expected(fields["isolation"], " or ".join(ISOLATIONS))
+        return text if text in ISOLATIONS else ISOLATIONS[0]
 
     def _compute_cost(self, item: Item) -> ComputeCost:
         fields = self._reader.fields(item, _COST_KEYS, "a compute cost") or {}

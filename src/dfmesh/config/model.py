@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from dfmesh.api import Parameter
 
 
+ISOLATIONS = ("none", "process")
+"""Where the calls of an adapter may run: in the process of the site, or in processes of their own."""
+
+
 @dataclass(frozen=True, slots=True)
 class ComputeCost:
     """What one call of an adapter costs, and how large its result is.
@@ -128,6 +132,8 @@ class AdapterSpec:
         description: What the site's owner says about this adapter.
         location: Where the adapter stands in the federation file.
         residency: To which sites its results may go; None if the site's own rule holds.
+        idempotent: Whether running it again with the same arguments gives the same and does no harm.
+        isolation: One of `ISOLATIONS`: whether its calls run in the site's own process or in others.
     """
 
     operation: str
@@ -141,6 +147,8 @@ class AdapterSpec:
     description: str
     location: SourceLocation
     residency: ResidencyRule | None = None
+    idempotent: bool = False
+    isolation: str = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +161,8 @@ class OperationSpec:
         returns: What it returns, as text; None if the file does not say.
         description: What it does; empty if the file does not say.
         location: Where it stands in the federation file.
+        idempotent: Whether all adapters of it are that do not say otherwise.
+        version: What its owner calls this version of it; None if the file does not say.
     """
 
     name: str
@@ -160,6 +170,8 @@ class OperationSpec:
     returns: str | None
     description: str
     location: SourceLocation
+    idempotent: bool = False
+    version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +232,7 @@ class SiteConfig:
         capacity: Operations that it can run at the same time; None if the owner does not say.
         residency: To which sites the results of its adapters may go; None if to all.
         accepts_pickle: Whether its adapters take pickled objects, which may run any code of whoever made them.
+        python: Interpreter that runs it on target `local`, a path or a name; None for that of the client.
     """
 
     name: str
@@ -234,6 +247,7 @@ class SiteConfig:
     capacity: int | None = None
     residency: ResidencyRule | None = None
     accepts_pickle: bool = False
+    python: str | None = None
 
     def adapters_of(self, provider: str | None) -> dict[str, AdapterSpec] | None:
         """The adapters of a provider, or of the site itself; None if there is no such provider."""

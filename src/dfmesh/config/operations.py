@@ -14,7 +14,20 @@ from dfmesh.config.schema import SchemaReader, fits
 
 OPERATION_NAME = re.compile(r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*")
 _OPERATION_KEYS = dict.fromkeys(
-    ("type", "title", "description", "parameters", "properties", "required", "returns", "examples", "deprecated"), False
+    (
+        "type",
+        "title",
+        "description",
+        "parameters",
+        "properties",
+        "required",
+        "returns",
+        "examples",
+        "deprecated",
+        "idempotent",
+        "version",
+    ),
+    False,
 )
 _BARE_OBJECT_KEYS = frozenset({"type", "description", "title", "default", "examples", "discoverable"})
 
@@ -68,7 +81,23 @@ def _read_operation(name: str, entry: Item, reader: Reader, schemas: SchemaReade
         returns=optional_text(fields, "returns", reader),
         description=optional_text(fields, "description", reader) or "",
         location=location,
+        idempotent=bool(optional_flag(fields, "idempotent", reader)),
+        version=_version(fields, reader),
     )
+
+
+def _version(fields: dict[str, Item], reader: Reader) -> str | None:
+    """A text or a number: `version: 2` and `version: "2"` are the same."""
+    item = fields.get("version")
+    if item is not None and item.is_scalar and item.node.tag.endswith((":int", ":float")):
+        return str(item.node.value)
+    return optional_text(fields, "version", reader)
+
+
+def optional_flag(fields: dict[str, Item], key: str, reader: Reader) -> bool | None:
+    """True or false of a key that may be missing or null."""
+    item = fields.get(key)
+    return None if item is None or item.is_null else reader.flag(item)
 
 
 def optional_text(fields: dict[str, Item], key: str, reader: Reader) -> str | None:

@@ -46,6 +46,7 @@ _SITE_KEYS = dict.fromkeys(
         "capacity",
         "residency",
         "accepts_pickle",
+        "python",
     ),
     False,
 )
@@ -111,6 +112,7 @@ class SitesReader:
             location=location_of(entry.place),
             capacity=self._capacity(fields),
             residency=read_residency(fields, reader, site_names),
+            python=optional_text(fields, "python", reader),
             accepts_pickle=bool("accepts_pickle" in fields and reader.flag(fields["accepts_pickle"])),
         )
 

@@ -6,15 +6,18 @@ import asyncio
 import contextlib
 import io
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator
 from functools import partial
 from typing import Any, Protocol
 
-from dfmesh.engine.adapters import Adapter, AdapterKind, Raised, SiteAdapters, describe
+from dfmesh.engine.adapters import Adapter, AdapterKind, Raised, SiteAdapters, ThisCall, describe
+from dfmesh.engine.adapters.this_call import in_this_task
+from dfmesh.engine.isolation import RemoteRaised, RemoteStream, WorkerProcesses
 from dfmesh.engine.live_input import LiveInput, StreamBrokenError
 from dfmesh.engine.messages import Failure
 from dfmesh.engine.tokens import StreamInput
-from dfmesh.engine.worker_threads import Work, WorkerThreads
+from dfmesh.engine.unstoppable_tasks import cancel_for_good
+from dfmesh.engine.worker_threads import STOP_SECONDS, Work, WorkerThreads
 from dfmesh.errors import DfmeshError
 from dfmesh.values import PickledObject
 
@@ -62,7 +65,7 @@ class CallPlan:
         provider: Provider in the site; None for the site's own interface.
         retries: How often a failed call is tried again.
         timeout: Seconds one attempt may take.
-        adapter: The adapter, once it was loaded.
+        adapter: The adapter, once it was loaded; stays None for one whose calls run in processes of their own.
         simple: One attempt of a plain function, without a limit: needs no task.
     """
 
@@ -83,18 +86,54 @@ class CallPlan:
         return adapter
 
 
+class _Stream:
+    """A generator that a call has returned.
+
+    Attributes:
+        items: The generator, or another iterator.
+        operation: Name of the operation.
+        call: What its adapter sees of the call.
+    """
+
+    __slots__ = ("call", "items", "operation")
+
+    def __init__(self, items: Iterator[Any] | AsyncIterator[Any], operation: str, call: ThisCall) -> None:
+        self.items = items
+        self.operation = operation
+        self.call = call
+
+
 class Calls:
     """The calls of one job at one site."""
 
-    def __init__(self, adapters: SiteAdapters, threads: WorkerThreads, outcome: CallOutcome) -> None:
+    def __init__(
+        self,
+        adapters: SiteAdapters,
+        threads: WorkerThreads,
+        outcome: CallOutcome,
+        processes: WorkerProcesses | None = None,
+    ) -> None:
+        """Make no call yet.
+
+        Args:
+            adapters: What the site offers.
+            threads: Where adapters run that block.
+            outcome: Gets told what happens.
+            processes: Where adapters run that are to have processes of their own; None to run them here as well.
+        """
         self._adapters = adapters
         self._threads = threads
+        self._processes = processes
         self._outcome = outcome
+        self._loop = asyncio.get_running_loop()
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._streams: dict[int, Iterator[Any] | AsyncIterator[Any]] = {}
+        self._streams: dict[int, _Stream] = {}
         self._live: dict[int, dict[int, LiveInput]] = {}
-        self._limited_tasks: set[asyncio.Task[tuple[Any, BaseException | None]]] = set()
+        self._limited_tasks: dict[asyncio.Task[tuple[Any, BaseException | None]], str] = {}
         self._working: dict[int, Work] = {}
+        # What async adapters see of their calls.
+        self._in_tasks: dict[int, ThisCall] = {}
+        self._stopped: list[Work] = []
         self._closed = False
 
     def start(self, call: int, plan: CallPlan, arguments: dict[str, Any], fed: tuple[int, ...] = ()) -> None:
@@ -110,16 +149,18 @@ class Calls:
             self._live[call] = {index: self._live_input(call, index) for index in fed}
         adapter = plan.adapter
         if fed or adapter is None or not plan.simple:
-            task = asyncio.get_running_loop().create_task(self._attempts(call, plan, arguments))
-            self._tasks[call] = task
-            task.add_done_callback(lambda _: self._tasks.pop(call, None))
+            self._begin_task(call, self._attempts(call, plan, arguments))
             return
         try:
             function = adapter.bind(self._unpickled(arguments))
         except Exception as error:
             self._raised(call, error, 0.0)
             return
-        self._working[call] = self._threads.submit(function, partial(self._ended, call))
+        self._working[call] = self._threads.submit(function, partial(self._ended, call, plan), plan.operation)
+
+    def _begin_task(self, call: int, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks[call] = task = self._loop.create_task(work)
+        task.add_done_callback(lambda _: self._tasks.pop(call, None))
 
     def _unpickled(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Put the objects in place of pickled arguments, if the site's owner allows that.
@@ -156,47 +197,79 @@ class Calls:
     def pull(self, call: int) -> None:
         """Let a generator produce its next item."""
         stream = self._streams.get(call)
-        if isinstance(stream, AsyncIterator):
-            self._tasks[call] = task = asyncio.get_running_loop().create_task(self._next_async(call, stream))
-            task.add_done_callback(lambda _: self._tasks.pop(call, None))
-        elif stream is not None:
-            self._working[call] = self._threads.submit(lambda: next(stream, _END), partial(self._next, call))
+        if stream is None:
+            return
+        items = stream.items
+        if isinstance(items, AsyncIterator):
+            self._begin_task(call, self._next_async(call, stream, items))
+        else:
+            pulled = partial(self._next, call, stream)
+            work = self._threads.submit(lambda: next(items, _END), pulled, stream.operation, stream.call)
+            self._working[call] = work
 
     def drop(self, call: int) -> None:
         """Give up a generator; nothing is told about it any more."""
         self._live.pop(call, None)
         stream = self._streams.pop(call, None)
-        if isinstance(stream, Generator):
-            self._threads.submit(stream.close, _ignore)
-        elif isinstance(stream, AsyncGenerator):
-            pulling = self._tasks.pop(call, None)
-            if pulling is not None:
-                pulling.cancel()  # That closes it.
-            else:
-                self._tasks[call] = task = asyncio.get_running_loop().create_task(_close(stream))
-                task.add_done_callback(lambda _: self._tasks.pop(call, None))
+        if stream is None:
+            return
+        pulling = self._tasks.pop(call, None)
+        if pulling is not None:
+            cancel_for_good(pulling, stream.operation, "nobody wants more of its stream")
+        elif call not in self._working:  # Else it is closed when the item that is being made is there.
+            self._close_stream(call, stream)
+
+    def _close_stream(self, call: int, stream: _Stream) -> None:
+        """Close a generator that waits at a `yield`; what it does then may take some time, but not for ever."""
+        items = stream.items
+        if isinstance(items, Generator):
+            work = self._threads.submit(items.close, _ignore, stream.operation)
+            self._loop.call_later(STOP_SECONDS, self._threads.stop, work, "its stream was closed")
+        elif isinstance(items, AsyncGenerator | RemoteStream):
+            self._begin_task(call, _close(items))
 
     def close(self) -> None:
-        """Give up all calls; nothing is told about them any more."""
+        """Give up all calls, and stop those that go on; nothing is told about them any more."""
         self._closed = True
         for stream_input in [item for items in self._live.values() for item in items.values()]:
-            stream_input.end(Failure("", "", "", (), "", "Cancelled", "the job has ended"))
+            stream_input.end(_ENDED)
+        for call, stream in self._streams.items():
+            if call not in self._working and call not in self._tasks:
+                self._close_stream(call, stream)
         for work in self._working.values():
-            self._threads.abandon(work)
+            self._stop(work)
         self._working.clear()
-        for task in [*self._tasks.values(), *self._limited_tasks]:
-            task.cancel()
-        for stream in self._streams.values():
-            if isinstance(stream, Generator):
-                self._threads.submit(stream.close, _ignore)
+        for call, task in self._tasks.items():
+            stream_or_none = self._streams.get(call)
+            operation = self._in_tasks[call].operation if call in self._in_tasks else ""
+            cancel_for_good(task, stream_or_none.operation if stream_or_none else operation, _JOB_ENDED)
+        for limited, operation in self._limited_tasks.items():
+            cancel_for_good(limited, operation, _JOB_ENDED)
+        for seen in self._in_tasks.values():
+            seen.cancel(_JOB_ENDED, self._on_own_thread)
         self._streams.clear()
+
+    def _stop(self, work: Work) -> None:
+        self._threads.stop(work, _JOB_ENDED if self._closed else _TOO_LONG)
+        if self._closed:
+            self._stopped.append(work)
+
+    async def ended(self) -> None:
+        """Wait, after `close`, until nothing goes on any more, which may take for ever."""
+        while tasks := [*self._tasks.values(), *self._limited_tasks]:
+            await asyncio.wait(tasks)
+        for work in self._stopped:
+            await self._threads.end_of(work)
+
+    def _on_own_thread(self, function: Callable[[], None]) -> None:
+        self._threads.submit(function, _ignore)
 
     async def _attempts(self, call: int, plan: CallPlan, arguments: dict[str, Any]) -> None:
         backoff = FIRST_BACKOFF
         for attempt in range(plan.retries + 1):
             started = time.perf_counter()
             try:
-                value = await self._limited(plan, await self._with_streams(call, plan, arguments))
+                value = await self._limited(call, plan, await self._with_streams(call, plan, arguments))
             except asyncio.CancelledError as error:
                 if self._closed:
                     raise
@@ -204,10 +277,10 @@ class Calls:
             except BaseException as error:
                 failure = error
             else:
-                self._ended(call, value, None, time.perf_counter() - started)
+                self._ended(call, plan, value, None, time.perf_counter() - started)
                 return
             if attempt == plan.retries or self._cannot_repeat(call, failure):
-                self._ended(call, None, failure, time.perf_counter() - started)
+                self._ended(call, plan, None, failure, time.perf_counter() - started)
             else:
                 await asyncio.sleep(backoff)
                 backoff *= 2
@@ -217,19 +290,31 @@ class Calls:
         live = self._live.get(call)
         if live is None:
             return arguments
-        adapter = await self._adapter(plan)
+        processes = self._processes_for(plan)
+        if processes is None:
+            adapter = await self._adapter(plan)
+            is_read_live = adapter.streams_into
+            is_async = adapter.kind in (AdapterKind.COROUTINE, AdapterKind.ASYNC_GENERATOR)
+        else:
+            is_read_live = (await processes.streams_into(plan.operation, plan.provider)).__contains__
         ready = dict(arguments)
         for name, item in arguments.items():
             if type(item) is not StreamInput:
                 continue
             stream = live[item.index]
-            if not adapter.streams_into(name):
+            if not is_read_live(name):
                 ready[name] = await stream.gather()
-            elif adapter.kind in (AdapterKind.COROUTINE, AdapterKind.ASYNC_GENERATOR):
+            elif processes is not None:
+                ready[name] = stream
+            elif is_async:
                 ready[name] = stream.iterate_async()
             else:
                 ready[name] = stream.iterate()
         return ready
+
+    def _processes_for(self, plan: CallPlan) -> WorkerProcesses | None:
+        isolated = self._processes is not None and self._adapters.isolated(plan.operation, plan.provider)
+        return self._processes if isolated else None
 
     def _cannot_repeat(self, call: int, failure: BaseException) -> bool:
         consumed = any(stream.consumed for stream in self._live.get(call, {}).values())
@@ -238,43 +323,55 @@ class Calls:
     async def _adapter(self, plan: CallPlan) -> Adapter:
         if plan.adapter is not None:
             return plan.adapter
-        return plan.load(await self._on_thread(lambda: self._adapters.find(plan.operation, plan.provider)))
+        # Loading serves all calls: it is not stopped with the one that needed it first.
+        return plan.load(await self._on_thread(lambda: self._adapters.find(plan.operation, plan.provider), ""))
 
-    async def _limited(self, plan: CallPlan, arguments: dict[str, Any]) -> Any:
+    async def _limited(self, call: int, plan: CallPlan, arguments: dict[str, Any]) -> Any:
         if plan.timeout is None:
-            return await self._attempt(plan, arguments)
+            return await self._attempt(call, plan, arguments)
         # A task of its own: an adapter that does not listen to its cancellation must not hold up the time-out.
-        task = asyncio.get_running_loop().create_task(self._captured(plan, arguments))
-        self._limited_tasks.add(task)
-        task.add_done_callback(self._limited_tasks.discard)
+        task = self._loop.create_task(self._captured(call, plan, arguments))
+        self._limited_tasks[task] = plan.operation
+        task.add_done_callback(lambda task: self._limited_tasks.pop(task, None))
         done, _ = await asyncio.wait({task}, timeout=plan.timeout)
         if not done:
-            task.cancel()
+            cancel_for_good(task, plan.operation, _TOO_LONG)
+            if call in self._in_tasks:
+                self._in_tasks.pop(call).cancel(_TOO_LONG, self._on_own_thread)
+            for stream in self._live.get(call, {}).values():
+                if stream.consumed:  # Its thread may wait for an item.
+                    stream.end(_ENDED)
             raise CallTimeoutError(f"the call took longer than its timeout of {plan.timeout} s")
         value, error = task.result()
         if error is not None:
             raise error
         return value
 
-    async def _captured(self, plan: CallPlan, arguments: dict[str, Any]) -> tuple[Any, BaseException | None]:
+    async def _captured(self, call: int, plan: CallPlan, arguments: dict[str, Any]) -> tuple[Any, BaseException | None]:
         try:
-            return await self._attempt(plan, arguments), None
+            return await self._attempt(call, plan, arguments), None
         except BaseException as error:  # SystemExit would end the event loop if it left a task.
             return None, error
 
-    async def _attempt(self, plan: CallPlan, arguments: dict[str, Any]) -> Any:
+    async def _attempt(self, call: int, plan: CallPlan, arguments: dict[str, Any]) -> Any:
+        processes = self._processes_for(plan)
+        if processes is not None:
+            return await processes.call(plan.operation, plan.provider, arguments)
         adapter = await self._adapter(plan)
         function = adapter.bind(self._unpickled(arguments))
         kind = adapter.kind
+        if kind in _ASYNC:
+            self._in_tasks[call] = seen = ThisCall(plan.operation)
+            in_this_task.set(seen)
         if kind is AdapterKind.COROUTINE:
             return await function()
-        result = function() if kind is AdapterKind.ASYNC_GENERATOR else await self._on_thread(function)
+        result = function() if kind is AdapterKind.ASYNC_GENERATOR else await self._on_thread(function, plan.operation)
         if kind in _STREAMING and not isinstance(result, Iterator | AsyncIterator):
             return iter(result)  # Annotated as an iterator, and an iterable came.
         return result
 
-    def _on_thread(self, function: Callable[[], Any]) -> asyncio.Future[Any]:
-        future = asyncio.get_running_loop().create_future()
+    def _on_thread(self, function: Callable[[], Any], operation: str) -> asyncio.Future[Any]:
+        future = self._loop.create_future()
 
         def done(value: Any, error: BaseException | None, _seconds: float) -> None:
             if future.done():
@@ -286,18 +383,26 @@ class Calls:
             else:
                 future.set_exception(error)
 
-        work = self._threads.submit(function, done)
-        future.add_done_callback(lambda ended: self._threads.abandon(work) if ended.cancelled() else None)
+        work = self._threads.submit(function, done, operation)
+
+        def ended(future: asyncio.Future[Any]) -> None:
+            if future.cancelled():
+                self._stop(work)
+
+        future.add_done_callback(ended)
         return future
 
-    def _ended(self, call: int, value: Any, error: BaseException | None, seconds: float) -> None:
+    def _ended(self, call: int, plan: CallPlan, value: Any, error: BaseException | None, seconds: float) -> None:
         self._working.pop(call, None)
+        seen = self._in_tasks.pop(call, None)
         if self._closed:
+            if isinstance(value, _STREAMS):
+                self._close_stream(call, _Stream(value, plan.operation, seen or ThisCall(plan.operation)))
             return
         if error is not None:
             self._raised(call, error, seconds)
         elif isinstance(value, _STREAMS) and not isinstance(value, io.IOBase):  # An open file is no stream of lines.
-            self._streams[call] = value
+            self._streams[call] = _Stream(value, plan.operation, seen or ThisCall(plan.operation))
             self._outcome.streams(call)
         else:
             self._live.pop(call, None)
@@ -308,31 +413,36 @@ class Calls:
         if isinstance(error, StreamBrokenError):
             self._outcome.broken(call, error.failure, seconds)
             return
+        if isinstance(error, RemoteRaised):
+            self._outcome.raised(call, error.raised, seconds)
+            return
         if isinstance(error, _Escaped):
             error = error.error
         self._outcome.raised(call, describe(error, self._adapters.own_code), seconds)
 
-    async def _next_async(self, call: int, stream: AsyncIterator[Any]) -> None:
+    async def _next_async(self, call: int, stream: _Stream, items: AsyncIterator[Any]) -> None:
         started = time.perf_counter()
         value: Any = _END
         failure: BaseException | None = None
+        in_this_task.set(stream.call)
+        self._in_tasks[call] = stream.call
         try:
-            value = await anext(stream, _END)
+            value = await anext(items, _END)
         except asyncio.CancelledError as error:
             if self._closed:
                 raise
             failure = error
         except BaseException as error:
             failure = error
+        finally:
+            self._in_tasks.pop(call, None)
         self._tasks.pop(call, None)  # The next pull may begin while this task winds up.
-        self._next(call, value, failure, time.perf_counter() - started)
+        self._next(call, stream, value, failure, time.perf_counter() - started)
 
-    def _next(self, call: int, value: Any, error: BaseException | None, seconds: float) -> None:
+    def _next(self, call: int, stream: _Stream, value: Any, error: BaseException | None, seconds: float) -> None:
         self._working.pop(call, None)
-        if self._closed:
-            return
-        stream = self._streams.get(call)
-        if stream is None:  # Dropped meanwhile.
+        if self._closed or self._streams.get(call) is not stream:  # Dropped meanwhile.
+            self._close_stream(call, stream)
             return
         if error is not None:
             self._streams.pop(call, None)
@@ -360,13 +470,18 @@ class _Escaped(Exception):  # noqa: N818 - a wrapper, not an error of its own
 
 _END: Any = object()
 
+_JOB_ENDED = "its job has ended"
+_TOO_LONG = "it took longer than its timeout"
+_ENDED = Failure("", "", "", (), "", "Cancelled", "the call has ended")
+
 _STREAMING = (AdapterKind.GENERATOR, AdapterKind.ASYNC_GENERATOR)
+_ASYNC = (AdapterKind.COROUTINE, AdapterKind.ASYNC_GENERATOR)
 
 _STREAMS = (Iterator, AsyncIterator)
 """Values that are streams whoever returns them: nothing else could be done with one that has to be sent."""
 
 
-async def _close(stream: AsyncGenerator[Any, None]) -> None:
+async def _close(stream: AsyncGenerator[Any, None] | RemoteStream) -> None:
     with contextlib.suppress(Exception):  # Nobody waits for what a generator does when it is closed.
         await stream.aclose()
 

@@ -2,6 +2,11 @@
 
 It starts the sites, opens top-level frames, counts reports and results so that nothing is declared complete before
 every result is there, and knows when the job is over.
+
+When a site is lost whose calls may all be repeated, the job is begun again: the attempt ends at the sites that live,
+which keep what must not run twice, and a new one opens the unfinished frames again. It has a name of its own between
+the sites, so nothing of the old one can be mistaken for its own. The lost site is not waited for: what is sent to it
+reaches its next life, and if that fails too, the site is lost again.
 """
 
 from __future__ import annotations
@@ -11,6 +16,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from dfmesh.engine.attempts import MAX_ATTEMPTS, attempt_id, once_only, runs_once, survivable
+from dfmesh.engine.home_progress import HomeProgress
 from dfmesh.engine.messages import (
     AddParameters,
     AnyMessage,
@@ -24,6 +31,7 @@ from dfmesh.engine.messages import (
     JobEnded,
     JobFinished,
     JobRefused,
+    JobRestarted,
     JobStarted,
     OpenFrame,
     Payload,
@@ -35,7 +43,10 @@ from dfmesh.engine.messages import (
     WatchIdle,
     YieldPackage,
 )
+from dfmesh.engine.site_loss import with_advice
 from dfmesh.netir import Frame, NetIR
+
+_OF_AN_ATTEMPT = (YieldPackage, FrameReport, FailureReport, JobStarted, SiteIdle, Progress)
 
 Send = tuple[str, AnyMessage]
 """A peer and what to send it."""
@@ -53,10 +64,18 @@ class HomeJob:
     Attributes:
         job: Its id.
         client: The peer that submitted it.
-        status: starting, running, ending, finished, failed, cancelled.
+        status: starting, running, leaving (an attempt, to begin another), ending, finished, failed, cancelled, refused.
+        attempt: Id of the attempt that goes on, which is what the sites call the job.
     """
 
-    def __init__(self, job: str, client: str, nets: Mapping[str, NetIR], encoded: Mapping[str, bytes]) -> None:
+    def __init__(
+        self,
+        job: str,
+        client: str,
+        nets: Mapping[str, NetIR],
+        encoded: Mapping[str, bytes],
+        submission: int = 1,
+    ) -> None:
         """Prepare a job.
 
         Args:
@@ -64,15 +83,26 @@ class HomeJob:
             client: The peer that submitted it.
             nets: Nets by site.
             encoded: The same as bytes.
+            submission: As in `SubmitJob`.
         """
         self.job = job
         self.client = client
         self.status = "starting"
+        self.attempt = attempt_id(job, submission, 1)
+        self._submission = submission
+        self._attempts = 1
+        self._survivable = survivable(nets)
+        self._keeping = [site for site, net in nets.items() if any(map(runs_once, net.transitions))]
+        self._doomed = self._told = False
+        self._history: list[Failure] = []
+        # Of open frames, if the job may be begun again.
+        self._parameters: dict[Frame, dict[str, Payload]] = {}
+        self._failed_frames: dict[Frame, list[Failure]] = {}
         self._nets = nets
         self._encoded = encoded
         self._sites = list(nets)
         self._homesite = next((net.homesite for net in nets.values()), "")
-        self._client_bytes = 0
+        self._progress = HomeProgress(job, client, self._sites, self._homesite)
         self._awaited = set(nets)
         self._lost: dict[str, Failure] = {}
         self._queued: deque[tuple[Frame, dict[str, Payload]]] = deque()
@@ -83,8 +113,6 @@ class HomeJob:
         self._closed = False
         self._idle: dict[str, SiteIdle] = {}
         self._reports: dict[str, SiteReport] = {}
-        self._latest: dict[str, SiteReport] = {}
-        self._progress_awaited: set[str] = set()
         self._refusals: list[Failure] = []
         self._outcome = ""
 
@@ -99,94 +127,146 @@ class HomeJob:
 
     def start(self) -> list[Send]:
         """Ask all sites to get ready."""
-        return [(site, StartJob(self.job, self._encoded[site])) for site in self._sites]
+        resumable = bool(self._survivable)
+        return [(site, StartJob(self.attempt, self._encoded[site], resumable)) for site in self._sites]
 
     def handle(self, peer: str, message: AnyMessage) -> list[Send]:
         """Take in a message from a site or from the client, and give what to send, in order."""
-        if self.over or (peer not in self._nets and peer != self.client):
+        if self.over:
             return []
+        if peer == self.client:
+            return self._from_client(message) if message.job == self.job else []
+        if peer not in self._nets or message.job != self.attempt:
+            return []
+        if self.status == "leaving" and isinstance(message, _OF_AN_ATTEMPT):
+            return []  # It will come again.
+        return self._from_site(peer, message)
+
+    def _from_client(self, message: AnyMessage) -> list[Send]:
         match message:
-            case YieldPackage():
-                return self._result(message)
-            case FrameReport(frame=frame, yields=yields):
-                return self._reported(peer, frame, yields)
             case AddParameters(frame=frame, parameters=parameters):
                 return self._add(frame, parameters)
             case CloseParameters():
                 self._closed = True
                 return self._end_when_done()
+            case CancelJob(reason=reason):
+                return self._end("cancelled", reason)
+            case ReportProgress():
+                return self._ask_progress()
+        return []
+
+    def _from_site(self, peer: str, message: AnyMessage) -> list[Send]:
+        match message:
+            case YieldPackage():
+                return self._result(message)
+            case FrameReport(frame=frame, yields=yields):
+                return self._reported(peer, frame, yields)
             case JobStarted():
                 return self._started(peer)
             case JobRefused(failures=failures):
                 return self._refused(peer, failures)
             case FailureReport(failure=failure):
-                self._note(failure)
-                return []
+                self._failed(failure)
             case SiteIdle():
                 self._idle[peer] = message
                 return self._end_when_stuck()
-            case CancelJob(reason=reason):
-                return self._end("cancelled", reason)
-            case JobEnded(report=report):
-                return self._ended(peer, report)
-            case ReportProgress():
-                return self._ask_progress()
+            case JobEnded(report=report, unrepeatable=unrepeatable):
+                return self._left(peer, report, unrepeatable)
             case Progress(reports=reports):
-                return self._progress(peer, reports)
+                return [*self._progress.told(peer, reports)]
         return []
 
     def site_lost(self, site: str, failures: list[Failure]) -> list[Send]:
-        """A taking-part site has died: let the others come to rest, then end the job."""
+        """A taking-part site has died: begin again without what it did, or let the others come to rest and end."""
         if self.over or site not in self._sites or site in self._lost:
             return []
         self._lost[site] = failures[0]
+        progress = self._progress.told(site, ())
+        if self.status == "ending":
+            return [*progress, *self._ended(site, SiteReport(site, (), {}))]
+        if site in self._survivable and not self._doomed and self._outcome != "refused":
+            return [*progress, *self._begin_again(failures)]
+        if self._told:
+            failures = with_advice(failures, once_only([self._nets[site]]))
+        self._doomed = True
         for failure in failures:
             self._note(failure)
-        progress = self._progress(site, ()) if site in self._progress_awaited else []
         return [*progress, *self._without(site)]
 
     def _without(self, site: str) -> list[Send]:
+        if self._attempts > 1 and self.status != "running":
+            return self._end("failed")
         if self.status == "starting":
             return self._refused(site, ())
-        if self.status == "ending":
-            return self._ended(site, SiteReport(site, (), {}))
         alive = [other for other in self._sites if other not in self._lost]
         lost = tuple(self._lost.values())
-        return [(other, WatchIdle(self.job, lost)) for other in alive] or self._end("failed")
+        return [(other, WatchIdle(self.attempt, lost)) for other in alive] or self._end("failed")
+
+    # Beginning again
+
+    def _begin_again(self, failures: list[Failure]) -> list[Send]:
+        """End the attempt, since a site was lost without which another one can be begun."""
+        self._history += failures
+        if self._attempts == MAX_ATTEMPTS and self.status != "leaving":
+            what = f"sites were lost in all of {MAX_ATTEMPTS} attempts; the job is not begun again"
+            self._failures += [*self._history, Failure(failures[0].site, "site", "", (), "", "SiteLost", what)]
+            return self._end("failed")
+        told = (self.client, JobRestarted(self.job, tuple(failures)))
+        if self.status == "leaving":
+            self._awaited.discard(failures[0].site)
+            return [told, *self._open_attempt()]
+        self._attempts += 1
+        self.status = "leaving"
+        self._awaited = {site for site in self._sites if site not in self._lost}
+        ends = [(site, EndJob(self.attempt, again=True)) for site in sorted(self._awaited)]
+        return [told, *self._progress.answer_now(), *ends, *self._open_attempt()]
+
+    def _left(self, site: str, report: SiteReport, unrepeatable: tuple[Failure, ...]) -> list[Send]:
+        if self.status != "leaving":
+            return self._ended(site, report)
+        self._awaited.discard(site)
+        self._progress.told(site, (report,))
+        if unrepeatable:
+            self._failures += [*self._history, *unrepeatable]
+            return self._end("failed")
+        return self._open_attempt()
+
+    def _open_attempt(self) -> list[Send]:
+        """Start all sites again once the last attempt has ended at all that live."""
+        if self._awaited:
+            return []
+        self.status = "starting"
+        self.attempt = attempt_id(self.job, self._submission, self._attempts)
+        self._lost.clear()
+        self._awaited = set(self._sites)
+        unfinished = self._unreported.keys()
+        self._failures = [failure for failure in self._failures if failure.frame[:1] not in unfinished]
+        for frame in unfinished:
+            self._failed_frames.pop(frame, None)
+        self._queued.extendleft((frame, self._parameters[frame]) for frame in reversed(unfinished))
+        self._unreported.clear()
+        self._missing_yields.clear()
+        return self.start()
+
+    def _failed(self, failure: Failure) -> None:
+        self._note(failure)
+        if self._survivable and len(self._failures) < MAX_FAILURES:
+            self._failed_frames.setdefault(failure.frame[:1], []).append(failure)
 
     def _note(self, failure: Failure) -> None:
         if len(self._failures) < MAX_FAILURES:
             self._failures.append(failure)
 
-    # Progress
-
     def _ask_progress(self) -> list[Send]:
-        if self._progress_awaited:
-            return []  # The answer that is under way is for this request too.
-        self._progress_awaited = {site for site in self._sites if site not in self._lost and site not in self._reports}
-        return [(site, ReportProgress(self.job)) for site in sorted(self._progress_awaited)] or [self._progress_now()]
-
-    def _progress(self, site: str, reports: tuple[SiteReport, ...]) -> list[Send]:
-        self._latest.update({report.site: report for report in reports})
-        self._progress_awaited.discard(site)
-        return [] if self._progress_awaited else [self._progress_now()]
-
-    def _progress_now(self) -> Send:
-        return (self.client, Progress(self.job, self._all_reports(self._latest)))
-
-    def _all_reports(self, by_site: Mapping[str, SiteReport]) -> tuple[SiteReport, ...]:
-        return tuple(self._with_client(by_site[site]) for site in self._sites if site in by_site)
-
-    def _with_client(self, report: SiteReport) -> SiteReport:
-        """Add what this site sent to the client as the homesite."""
-        if report.site != self._homesite:
-            return report
-        return msgspec.structs.replace(report, bytes_sent={**report.bytes_sent, self.client: self._client_bytes})
+        between = self._attempts > 1 and self.status != "running"
+        asked = (
+            () if between else (site for site in self._sites if site not in self._lost and site not in self._reports)
+        )
+        return [*self._progress.ask(self.attempt, asked)]
 
     def count_sent(self, peer: str, size: int) -> None:
         """Note the size of a message that was sent for this job."""
-        if peer == self.client:
-            self._client_bytes += size
+        self._progress.count_sent(peer, size)
 
     # Starting
 
@@ -201,6 +281,9 @@ class HomeJob:
             for failure in failures:
                 self._note(failure)
             return self._end("failed")
+        if self._attempts > 1:
+            self._failures += [*self._history, *failures]
+            return self._end("failed")
         self._refusals += failures
         self._outcome = "refused"
         self._awaited.discard(site)
@@ -212,12 +295,14 @@ class HomeJob:
         if self._outcome == "refused":
             return self._refuse()
         self.status = "running"
-        return [(self.client, JobStarted(self.job)), *self._open_frames(), *self._end_when_done()]
+        told: list[Send] = [] if self._told else [(self.client, JobStarted(self.job))]
+        self._told = True
+        return [*told, *self._open_frames(), *self._end_when_done()]
 
     def _refuse(self) -> list[Send]:
         self.status = "refused"
         failures = (*self._refusals, *self._failures)
-        ends: list[Send] = [(site, EndJob(self.job)) for site in self._sites if site not in self._lost]
+        ends: list[Send] = [(site, EndJob(self.attempt)) for site in self._sites if site not in self._lost]
         return [*ends, (self.client, JobRefused(self.job, failures))]
 
     # Frames
@@ -240,16 +325,20 @@ class HomeJob:
             frame, parameters = self._queued.popleft()
             self._unreported[frame] = set(self._sites)
             self._missing_yields[frame] = 0
+            if self._survivable:
+                self._parameters[frame] = parameters
             for site in self._sites:
                 wanted = self._nets[site].parameters
                 given = {name: payload for name, payload in parameters.items() if name in wanted}
-                sends.append((site, OpenFrame(self.job, frame, given)))
+                sends.append((site, OpenFrame(self.attempt, frame, given)))
         return sends
 
     def _result(self, message: YieldPackage) -> list[Send]:
         frame = message.frame[:1]
         if frame in self._missing_yields:
             self._missing_yields[frame] -= 1
+        if self._attempts > 1 or self._submission > 1:
+            message = msgspec.structs.replace(message, job=self.job)
         return [(self.client, message), *self._finish_frame(frame)]
 
     def _reported(self, site: str, frame: Frame, yields: int) -> list[Send]:
@@ -263,8 +352,16 @@ class HomeJob:
             return []
         del self._unreported[frame]
         del self._missing_yields[frame]
-        sends = [(self.client, FrameFinished(self.job, frame)), *self._open_frames()]
-        return [*sends, *self._end_when_done()]
+        sends = self._tell_finished(frame)
+        return [*sends, *self._open_frames(), *self._end_when_done()]
+
+    def _tell_finished(self, frame: Frame) -> list[Send]:
+        if not self._survivable:
+            return [(self.client, FrameFinished(self.job, frame))]
+        del self._parameters[frame]
+        failures = tuple(self._failed_frames.pop(frame, ()))
+        told: list[Send] = [(site, FrameFinished(self.attempt, frame)) for site in self._keeping]
+        return [(self.client, FrameFinished(self.job, frame, failures)), *told]
 
     # Ending
 
@@ -276,7 +373,9 @@ class HomeJob:
     def _end_when_stuck(self) -> list[Send]:
         """End a job that lost a site once nothing can happen in it any more."""
         alive = [site for site in self._sites if site not in self._lost]
-        if self.status != "running" or not self._lost or any(site not in self._idle for site in alive):
+        if self.status != "running" or not self._lost:
+            return []
+        if any(site not in self._idle or self._idle[site].losses < len(self._lost) for site in alive):
             return []
         for sender in alive:
             for receiver in alive:
@@ -288,12 +387,15 @@ class HomeJob:
     def _end(self, outcome: str, reason: str = "") -> list[Send]:
         if self.status == "ending":
             return []
+        alive = {site for site in self._sites if site not in self._lost}
+        # One that has not begun again has nothing to say; perhaps it will not live for a while.
+        beginning = self.status == "starting" and self._attempts > 1
+        self._awaited = alive - self._awaited if beginning else alive
         self.status = "ending"
         self._outcome = outcome
-        self._awaited = {site for site in self._sites if site not in self._lost}
         if outcome == "cancelled" and reason:
             self._note(Failure("", "cancel", "", (), "", "Cancelled", reason))
-        return [*((site, EndJob(self.job)) for site in sorted(self._awaited)), *self._finish()]
+        return [*((site, EndJob(self.attempt)) for site in sorted(alive)), *self._finish()]
 
     def _ended(self, site: str, report: SiteReport) -> list[Send]:
         self._awaited.discard(site)
@@ -304,5 +406,5 @@ class HomeJob:
         if self.status != "ending" or self._awaited:
             return []
         self.status = self._outcome
-        reports = self._all_reports(self._reports)
+        reports = self._progress.reports(self._reports)
         return [(self.client, JobFinished(self.job, self._outcome, tuple(self._failures), reports))]

@@ -13,6 +13,8 @@ from dfmesh.engine.call_log import CallLog
 from dfmesh.engine.calls import CallPlan, Calls
 from dfmesh.engine.carrier import Carrier, saturation
 from dfmesh.engine.events import Event, Instruction
+from dfmesh.engine.job_outbox import JobOutbox, Soon
+from dfmesh.engine.kept_calls import Kept, OnceCalls
 from dfmesh.engine.messages import AnyMessage, Failure, Payload, SiteReport, SpeedReport, TallyReport
 from dfmesh.engine.net_runner import NetRunner
 from dfmesh.engine.site_cache import Cache
@@ -20,9 +22,6 @@ from dfmesh.engine.statistics import Statistics
 from dfmesh.engine.tokens import SKIPPED, Failed, StreamInput, Token
 from dfmesh.errors import ValueDecodingError, ValueEncodingError
 from dfmesh.netir import Call, Frame, NetIR, Reduce
-
-Soon = Callable[[Callable[[], None]], Any]
-"""Runs a function when the event loop has handled what is there now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +65,14 @@ class JobController:
         homesite: Where reports and results go.
     """
 
-    def __init__(self, job: str, net: NetIR, services: SiteServices) -> None:
+    def __init__(self, job: str, net: NetIR, services: SiteServices, once: OnceCalls | None = None) -> None:
         """Get ready to run the site's part of a job.
 
         Args:
             job: Id of the job.
             net: What to run.
             services: What the site has for its jobs.
+            once: Calls that must not run again if the job is begun again; None if it will not be.
 
         Raises:
             ValueDecodingError: a constant of the net is not a value.
@@ -95,22 +95,20 @@ class JobController:
         self._broken = services.broken
         self._plans = [_plan(transition.ir.action) for transition in self._transitions]
         self._statistics = [Statistics() for _ in self._transitions]
+        self._outbox = JobOutbox(job, self._runner.wired, services, self._statistics, self._outbox_flushed)
         self._slots: dict[int, int] = {}
-        self._yields: dict[int, int] = {}
-        self._done_iterations: dict[tuple[str, int], list[Frame]] = {}
-        self._bytes_sent: dict[str, int] = {}
-        self._sent: dict[str, int] = {}
         self._received: dict[str, int] = {}
         self._missed: dict[int, bytes] = {}
         # Look-ups that wait for a value which somebody else computes, perhaps with what a lost site was to send.
         self._waiting_lookups: set[int] = set()
         self._lost: set[str] = set()
-        # Streams that ended early, since an item could not be sent or read; what still comes of them is dropped.
+        # Streams that ended early, since an item could not be read; what still comes of them is dropped.
         self._broken_streams: set[tuple[int, Frame]] = set()
+        self._once = once
+        self._on_left: Callable[[], None] | None = None
         self._closed = False
         self._watched = False
-        self._idle_told: tuple[dict[str, int], dict[str, int]] | None = None
-        self._packed: tuple[Any, Payload] | None = None
+        self._idle_told: tuple[dict[str, int], dict[str, int], int] | None = None
         self._instruction_handlers = self._handlers()
 
     # Messages from other sites
@@ -143,6 +141,9 @@ class JobController:
                 for failure in lost:
                     self._lose(failure)
                 self._tell_idle()
+            case messages.FrameFinished(frame=frame):
+                if self._once is not None:
+                    self._once.forget(frame[0])
 
     def _out_of_place(self, peer: str, message: AnyMessage) -> bool:
         match message:
@@ -194,13 +195,16 @@ class JobController:
             return self._carrier.unpack(payload)
         except ValueDecodingError as error:
             failure = Failure(self.site, "decode", "", frame, "", type(error).__name__, str(error))
-            self.send(self.homesite, messages.FailureReport(self.job, failure))
+            self._outbox.report_failure(failure)
             return Failed(failure)
 
     # The runner
 
     def handle(self, event: Event) -> None:
         """Feed an event to the runner and carry out the instructions."""
+        if self._on_left is not None:
+            self._leave_when_done()
+            return
         carry_out = self._instruction_handlers
         try:
             for instruction in self._runner.handle(event):
@@ -210,21 +214,15 @@ class JobController:
                 raise
             self._broken(self.job, error)
             return
-        self._packed = None
+        self._outbox.event_over()
         if self._watched:
             self._tell_idle()
 
     def _handlers(self) -> dict[type[Instruction], Callable[[Any], Any]]:
         calls, cache = self._calls, self._cache
         return {
-            events.SendToken: self._send_token,
+            **self._outbox.handlers(),
             events.StartCall: self._start_call,
-            events.SendYield: self._send_yield,
-            events.SendIterationDone: self._iteration_done,
-            events.SendScopeEnded: self._send_scope_ended,
-            events.SendStreamItem: self._send_stream_item,
-            events.SendStreamEnd: self._send_stream_end,
-            events.SendStreamCredit: self._send_stream_credit,
             events.PullStream: lambda i: calls.pull(i.call),
             events.CloseStream: self._close_stream,
             events.FeedItem: lambda i: calls.feed(i.call, i.input, values.private_copy(i.value)),
@@ -232,115 +230,20 @@ class JobController:
             events.LookUpKey: self._look_up,
             events.StoreValue: lambda i: cache.store(self._missed.pop(i.call), i.value),
             events.ReleaseKey: lambda i: cache.release(self._missed.pop(i.call)),
-            events.ReportFailure: lambda i: self.send(self.homesite, messages.FailureReport(self.job, i.failure)),
-            events.ReportFrame: self._report_frame,
         }
 
-    def _report_frame(self, instruction: events.ReportFrame) -> None:
-        frame = instruction.frame
-        yields = self._yields.pop(frame[0], 0)
-        self.send(self.homesite, messages.FrameReport(self.job, frame, yields))
-
-    def _send_scope_ended(self, instruction: events.SendScopeEnded) -> None:
-        scope, frame, count = instruction.scope, instruction.frame, instruction.count
-        self._send_site(instruction.site, messages.ScopeEnded(self.job, scope, frame, count, instruction.failure))
-
-    def _send_stream_end(self, instruction: events.SendStreamEnd) -> None:
-        route, frame = instruction.route, instruction.frame
-        if (route, frame) in self._broken_streams:
-            self._broken_streams.discard((route, frame))
-        else:
-            end = messages.StreamPackage(self.job, route, frame, failure=instruction.failure)
-            self._send_site(instruction.site, end)
-
-    def _send_stream_credit(self, instruction: events.SendStreamCredit) -> None:
-        route, frame, count = instruction.route, instruction.frame, instruction.count
-        credit = messages.StreamCredit(self.job, route, frame, count, instruction.unwanted)
-        self._send_site(instruction.site, credit)
-
-    def send(self, peer: str, message: AnyMessage) -> int:
-        """Send a message and note its size."""
-        size = self._carrier.send(peer, message)
-        self._bytes_sent[peer] = self._bytes_sent.get(peer, 0) + size
-        return size
-
-    def _send_site(self, site: str, message: AnyMessage) -> int:
-        self._sent[site] = self._sent.get(site, 0) + 1
-        return self.send(site, message)
-
-    def _send_token(self, instruction: events.SendToken) -> None:
-        route, frame, token = instruction.route, instruction.frame, instruction.token
-        if isinstance(token, Failed):
-            package = messages.TokenPackage(self.job, route, frame, failure=token.failure)
-        elif token is SKIPPED:
-            package = messages.TokenPackage(self.job, route, frame, skipped=True)
-        elif token is None:
-            package = messages.TokenPackage(self.job, route, frame)
-        else:
-            try:
-                package = messages.TokenPackage(self.job, route, frame, self._pack(token))
-            except ValueEncodingError as error:
-                failure = self._unsendable(instruction.transition, frame, error)
-                package = messages.TokenPackage(self.job, route, frame, failure=failure)
-        self._statistics[instruction.transition].sent(route, self._send_site(instruction.site, package))
-
-    def _send_stream_item(self, instruction: events.SendStreamItem) -> None:
-        route, frame = instruction.route, instruction.frame
-        if (route, frame) in self._broken_streams:
-            return
-        try:
-            package = messages.StreamPackage(self.job, route, frame, self._pack(instruction.value))
-        except ValueEncodingError as error:
-            self._broken_streams.add((route, frame))
-            failure = self._unsendable(instruction.transition, frame, error)
-            package = messages.StreamPackage(self.job, route, frame, failure=failure)
-        self._statistics[instruction.transition].sent(route, self._send_site(instruction.site, package))
-
-    def _pack(self, value: Any) -> Payload:
-        """Pack a value once for all the sites that an event sends it to."""
-        if self._packed is None or self._packed[0] is not value:
-            self._packed = (value, self._carrier.pack(value))
-        return self._packed[1]
-
-    def _unsendable(self, transition: int, frame: Frame, error: ValueEncodingError) -> Failure:
-        ir = self._transitions[transition].ir
-        failure = Failure(self.site, ir.name, ir.node, frame, ir.location, type(error).__name__, str(error))
-        if not self._runner.wired.scopes[ir.scope].tolerant:
-            self.send(self.homesite, messages.FailureReport(self.job, failure))
-        return failure
-
-    def _send_yield(self, instruction: events.SendYield) -> None:
-        frame = instruction.frame
-        ir = self._transitions[instruction.transition].ir
-        try:
-            payload = self._pack(instruction.value)
-        except ValueEncodingError as error:
-            self._unsendable(instruction.transition, frame, error)
-            return
-        self._yields[frame[0]] = self._yields.get(frame[0], 0) + 1
-        package = messages.YieldPackage(self.job, instruction.place, frame, ir.node, self.site, payload)
-        self._statistics[instruction.transition].sent(None, self.send(self.homesite, package))
-
-    def _iteration_done(self, instruction: events.SendIterationDone) -> None:
-        if not self._done_iterations:
-            self._soon(self._flush_iterations)
-        self._done_iterations.setdefault((instruction.site, instruction.scope), []).append(instruction.frame)
-
-    def _flush_iterations(self) -> None:
-        done, self._done_iterations = self._done_iterations, {}
-        for (site, scope), frames in done.items():
-            self._send_site(site, messages.IterationsDone(self.job, scope, tuple(frames)))
+    def _outbox_flushed(self) -> None:
         if self._watched:
             self._tell_idle()
 
     def _tell_idle(self) -> None:
         """Tell the homesite that nothing goes on here, if that is so and it does not know it."""
-        if self._runner.active > len(self._waiting_lookups) or self._done_iterations:
+        if self._runner.active > len(self._waiting_lookups) or self._outbox.iterations:
             return
-        state = (dict(self._sent), dict(self._received))
+        state = (dict(self._outbox.sent), dict(self._received), len(self._lost))
         if state != self._idle_told:
             self._idle_told = state
-            self.send(self.homesite, messages.SiteIdle(self.job, *state))
+            self._outbox.send(self.homesite, messages.SiteIdle(self.job, *state))
 
     def _look_up(self, instruction: events.LookUpKey) -> None:
         call, key, ttl, wait = instruction.call, instruction.key, instruction.ttl, instruction.wait
@@ -377,6 +280,8 @@ class JobController:
         if plan is None:
             raise TypeError(f"{self._transitions[position].ir.name} makes no calls")
         self._statistics[position].started(instruction.call)
+        if self._once is not None and position in self._once.positions and self._is_kept(self._once, instruction):
+            return
         transition = self._transitions[position].ir.id
         self._slots[instruction.call] = self._call_log.started(self.job, transition, instruction.frame)
         fed = instruction.fed
@@ -386,6 +291,27 @@ class JobController:
             for name, item in instruction.arguments.items()
         }
         self._calls.start(instruction.call, plan, arguments, fed)
+
+    def _is_kept(self, once: OnceCalls, instruction: events.StartCall) -> bool:
+        """Give what the call gave in an earlier attempt, if it was made there and must not run again."""
+        call = instruction.call
+        kept = once.begin(call, instruction.transition, instruction.frame, fed=bool(instruction.fed))
+        if kept is not None:
+            self._soon(lambda: self._give_kept(call, kept))
+        return kept is not None
+
+    def _give_kept(self, call: int, kept: Kept) -> None:
+        if self._closed or self._on_left is not None:
+            return
+        self._statistics_of(call).ended(call, 0.0, failed=kept.failure is not None)
+        if kept.failure is None:
+            self.handle(events.CallReturned(call, kept.value))
+        else:
+            self.handle(events.CallRaised(call, kept.failure, passed_on=kept.passed_on))
+
+    def _keep(self, call: int, kept: Kept) -> None:
+        if self._once is not None:
+            self._once.ended(call, kept)
 
     def _call_over(self, call: int, seconds: float, *, failed: bool) -> None:
         self._call_log.ended(self._slots.pop(call))
@@ -403,6 +329,7 @@ class JobController:
             return
         self._statistics_of(call).returned(value)
         self._call_over(call, seconds, failed=False)
+        self._keep(call, Kept(value))
         self.handle(events.CallReturned(call, value))
 
     def raised(self, call: int, raised: Raised, seconds: float) -> None:
@@ -422,11 +349,13 @@ class JobController:
             raised.raised_at,
             raised.caused_by,
         )
+        self._keep(call, Kept(None, failure))
         self.handle(events.CallRaised(call, failure))
 
     def broken(self, call: int, failure: Failure, seconds: float) -> None:
         """A call has ended with the error of a stream that it was fed with."""
         self._call_over(call, seconds, failed=True)
+        self._keep(call, Kept(None, failure, passed_on=True))
         self.handle(events.CallRaised(call, failure, passed_on=True))
 
     def taken(self, call: int, index: int, count: int) -> None:
@@ -435,6 +364,8 @@ class JobController:
 
     def streams(self, call: int) -> None:
         """A call has returned a generator."""
+        if self._once is not None:
+            self._once.streams(call)
         self.handle(events.StreamOpened(call))
 
     def item(self, call: int, value: Any, seconds: float) -> None:
@@ -479,7 +410,7 @@ class JobController:
         return SiteReport(
             self.site,
             tuple(operations),
-            dict(self._bytes_sent),
+            dict(self._outbox.bytes_sent),
             tuple(sends),
             tuple(tallies),
             self._speeds(),
@@ -497,6 +428,24 @@ class JobController:
             if seconds > seconds_before:
                 speeds.append(SpeedReport(peer, size - size_before, seconds - seconds_before))
         return tuple(speeds)
+
+    @property
+    def unrepeatable(self) -> tuple[Failure, ...]:
+        """Why the job cannot be begun again; empty if it can."""
+        return () if self._once is None else self._once.unrepeatable
+
+    def leave(self, on_left: Callable[[], None]) -> None:
+        """End this attempt: let the calls end that must not run again, and do nothing more.
+
+        Args:
+            on_left: Called, perhaps at once, when the controller may be closed.
+        """
+        self._on_left = on_left
+        self._leave_when_done()
+
+    def _leave_when_done(self) -> None:
+        if self._on_left is not None and (self._once is None or self._once.leave()):
+            self._on_left()
 
     def close(self) -> None:
         """Give up what goes on."""

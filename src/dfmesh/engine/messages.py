@@ -75,6 +75,20 @@ class TokenPackage(Message, frozen=True, tag=1):
     skipped: bool = False
 
 
+class TokenPackages(Message, frozen=True, tag=6):
+    """Several small values for the places of one route.
+
+    Attributes:
+        route: The route.
+        frames: Their frames.
+        payload: The list of the values.
+    """
+
+    route: int
+    frames: tuple[Frame, ...]
+    payload: Payload
+
+
 class ScopeEnded(Message, frozen=True, tag=2):
     """The loop over `scope` opened `count` frames below `frame`, and there are no more."""
 
@@ -92,12 +106,21 @@ class IterationsDone(Message, frozen=True, tag=3):
 
 
 class StreamPackage(Message, frozen=True, tag=4):
-    """An item of a stream or, without a payload, its end."""
+    """Items of a stream or, without a payload, its end.
+
+    Attributes:
+        route: The route that the stream takes.
+        frame: Its frame.
+        payload: An item, or a list of small items.
+        failure: Why it ended early.
+        count: How many items are in the list; 0 if the payload is one item.
+    """
 
     route: int
     frame: Frame
     payload: Payload | None = None
     failure: Failure | None = None
+    count: int = 0
 
 
 class StreamCredit(Message, frozen=True, tag=5):
@@ -215,9 +238,15 @@ class SiteReport(msgspec.Struct, array_like=True, frozen=True):
 
 
 class StartJob(Message, frozen=True, tag=10):
-    """Get ready to run `net` (bytes of a NetIR). Answered by `JobStarted` or `JobRefused`."""
+    """Get ready to run `net` (bytes of a NetIR). Answered by `JobStarted` or `JobRefused`.
+
+    Attributes:
+        net: What to run.
+        resumable: Whether the job may be begun again, so that results which nobody could make again are to be kept.
+    """
 
     net: bytes
+    resumable: bool = False
 
 
 class JobStarted(Message, frozen=True, tag=11):
@@ -247,6 +276,26 @@ class YieldPackage(Message, frozen=True, tag=14):
     payload: Payload
 
 
+class YieldPackages(Message, frozen=True, tag=24):
+    """Several small results of one Yield and one top-level frame, on their way from a site to the client.
+
+    Attributes:
+        place: Name that the Yield gave them.
+        frames: Their frames.
+        node: Id of the Yield.
+        site: Site that sent them.
+        payload: The list of the values.
+        left_out: Positions of those that the client is not to take, since it has them.
+    """
+
+    place: str
+    frames: tuple[Frame, ...]
+    node: str
+    site: str
+    payload: Payload
+    left_out: tuple[int, ...] = ()
+
+
 class FailureReport(Message, frozen=True, tag=15):
     """An operation failed here; sent once by the site of origin."""
 
@@ -271,13 +320,25 @@ class Progress(Message, frozen=True, tag=18):
 
 
 class EndJob(Message, frozen=True, tag=19):
-    """Stop what still runs, forget the job, answer with `JobEnded`."""
+    """Stop what still runs, forget the job, answer with `JobEnded`.
+
+    Attributes:
+        again: The job will be begun again: first let the calls end that must not run twice, and keep what they gave.
+    """
+
+    again: bool = False
 
 
 class JobEnded(Message, frozen=True, tag=20):
-    """The site has forgotten the job; its last report."""
+    """The site has forgotten the job; its last report.
+
+    Attributes:
+        report: What it did.
+        unrepeatable: Why the job cannot be begun again; empty if it can.
+    """
 
     report: SiteReport
+    unrepeatable: tuple[Failure, ...] = ()
 
 
 class SiteLost(Message, frozen=True, tag=21):
@@ -313,20 +374,29 @@ class SiteIdle(Message, frozen=True, tag=23):
     Attributes:
         sent: Messages of this job sent so far, by receiving site.
         received: Messages of this job received so far, by sending site.
+        losses: How many lost sites the sender has heard of.
     """
 
     sent: dict[str, int]
     received: dict[str, int]
+    losses: int = 0
 
 
 # Between a client and the homesite.
 
 
 class SubmitJob(Message, frozen=True, tag=30):
-    """Run a job. `nets` maps each taking-part site to the bytes of its NetIR. Answered as `StartJob`."""
+    """Run a job. Answered as `StartJob`.
+
+    Attributes:
+        name: What the user calls it.
+        nets: Taking-part site to the bytes of its NetIR.
+        submission: 1, or one more each time that the job is submitted again since its homesite was lost.
+    """
 
     name: str
     nets: dict[str, bytes]
+    submission: int = 1
 
 
 class AddParameters(Message, frozen=True, tag=31):
@@ -347,9 +417,15 @@ class CancelJob(Message, frozen=True, tag=33):
 
 
 class FrameFinished(Message, frozen=True, tag=34):
-    """All results of this top-level frame have been sent before this message."""
+    """All results of this top-level frame have been sent before this message. To a site: nothing of it comes again.
+
+    Attributes:
+        frame: The frame.
+        failures: What failed in it, if the job could be submitted again; all of a job are in `JobFinished`.
+    """
 
     frame: Frame
+    failures: tuple[Failure, ...] = ()
 
 
 class JobFinished(Message, frozen=True, tag=35):
@@ -358,6 +434,16 @@ class JobFinished(Message, frozen=True, tag=35):
     status: str
     failures: tuple[Failure, ...]
     reports: tuple[SiteReport, ...]
+
+
+class JobRestarted(Message, frozen=True, tag=36):
+    """A site was lost, and the job goes on: what was unfinished is begun again. Its results may come again.
+
+    Attributes:
+        lost: What was lost.
+    """
+
+    lost: tuple[Failure, ...]
 
 
 # Discovery: from the client by way of the homesite to the sites, and back. `job` is the id of the discovery.
@@ -409,6 +495,7 @@ class AdviceGiven(Message, frozen=True, tag=42):
 
 AnyMessage = (
     TokenPackage
+    | TokenPackages
     | ScopeEnded
     | IterationsDone
     | StreamPackage
@@ -418,6 +505,7 @@ AnyMessage = (
     | JobRefused
     | OpenFrame
     | YieldPackage
+    | YieldPackages
     | FailureReport
     | FrameReport
     | ReportProgress
@@ -433,6 +521,7 @@ AnyMessage = (
     | CancelJob
     | FrameFinished
     | JobFinished
+    | JobRestarted
     | Discover
     | AskSites
     | AdviceGiven

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import secrets
 import time
 from collections import deque
@@ -15,6 +14,7 @@ from typing import Any, Protocol
 
 from dfmesh import values
 from dfmesh.engine.adapters import SiteAdapters, StoragePath
+from dfmesh.engine.whole_file import write_whole
 from dfmesh.engine.worker_threads import WorkerThreads
 from dfmesh.errors import DfmeshError
 
@@ -57,7 +57,7 @@ class Cache(Protocol):
 class SiteCache:
     """A cache in the storage that the site's configuration names.
 
-    An entry is one file, written beside its place and then moved there, so that a reader sees all of it or nothing.
+    An entry is one file. It gets its place when it is all written, so that a reader sees all of it or nothing.
     A storage that fails counts as one that has nothing: it is logged, and the value is computed.
     """
 
@@ -130,21 +130,25 @@ class SiteCache:
         entry = self._entry(key)
         if not entry.exists():
             return None
-        stored_key, created, value = values.from_bytes(entry.read_bytes())
+        try:
+            data = entry.read_bytes()
+        except FileNotFoundError:
+            return None  # Somebody has just put another one in its place.
+        stored_key, created, value = values.from_bytes(data)
         if stored_key != key or (ttl is not None and self._clock() - created > ttl):
             return None
         return (value,)
 
     def _write(self, key: bytes, value: Any) -> None:
         entry = self._entry(key)
-        draft = entry.parent / f"{entry.name}.{secrets.token_hex(6)}.draft"
         data = values.to_bytes((key, self._clock(), value))
+        if isinstance(entry, Path):
+            write_whole(entry, data)
+            return
+        draft = entry.parent / f"{entry.name}.{secrets.token_hex(6)}.draft"
         try:
             draft.write_bytes(data)
-            if isinstance(draft, Path):
-                os.replace(draft, Path(str(entry)))
-            else:
-                draft.filesystem.mv(draft.path, str(getattr(entry, "path", entry)))
+            draft.filesystem.mv(draft.path, entry.path)
         except Exception:
             with suppress(OSError):
                 draft.unlink()

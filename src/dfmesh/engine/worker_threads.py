@@ -1,16 +1,27 @@
-"""Threads for adapters that block: the edge where the event loop meets code that knows nothing of it."""
+"""Threads for adapters that block: the edge where the event loop meets code that knows nothing of it.
+
+A call that nobody waits for any more is stopped by an exception, which must hit the adapter's code of that very call
+and nothing else. So each thread says, by `_Worker.work`, whose code it is in; whoever stops a call looks at that and
+raises, both while holding the thread's `gate`; and a thread whose call was being stopped passes the gate, and forgets
+an exception that came too late, before it does anything else. It is not used again.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from typing import Any
+
+from dfmesh.engine import stopping
+from dfmesh.engine.adapters.this_call import CallStopped, ThisCall, on_this_thread
+from dfmesh.errors import DfmeshError
 
 MAX_THREADS = 64
 """Blocking calls that run at a time in one site; further ones wait."""
@@ -29,6 +40,21 @@ Done = Callable[[Any, BaseException | None, float], None]
 HARD_LIMIT = 2000
 """Threads in all, with those that do not count: they wait for a stream, or nobody waits for what they do."""
 
+STUCK_LIMIT = 1000
+"""Threads that hang in calls which did not stop, before the site takes no further work for threads."""
+
+STOP_SECONDS = 2.0
+"""Time in which a call that is stopped should end; then the log says that it does not."""
+
+_PAUSES = (0.05, 0.2, 0.5, STOP_SECONDS - 0.75, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
+"""Seconds until a call is stopped once more: the adapter may have caught the exception, or waited in C."""
+
+_log = logging.getLogger("dfmesh.engine")
+
+
+class TooManyStuckError(DfmeshError):
+    """A site has no thread left for a call: too many hang in calls that did not stop."""
+
 
 class Work:
     """A function that was submitted.
@@ -36,17 +62,34 @@ class Work:
     Attributes:
         function: The function.
         done: Gets its result.
+        operation: Operation whose call it is; empty if it is none, and is not to be stopped.
         worker: The thread that runs it; None before it began.
         abandoned: Nobody waits for it any more.
+        stopping: It is being stopped.
+        call: What the adapter sees of the call; made when it asks.
+        ended: Set when the call has ended that is being stopped; made by who waits for that.
     """
 
-    __slots__ = ("abandoned", "done", "function", "worker")
+    __slots__ = ("abandoned", "call", "done", "ended", "function", "operation", "stopping", "worker")
 
-    def __init__(self, function: Callable[[], Any], done: Done) -> None:
+    def __init__(self, function: Callable[[], Any], done: Done, operation: str, call: ThisCall | None) -> None:
         self.function = function
         self.done = done
+        self.operation = operation
         self.worker: _Worker | None = None
         self.abandoned = False
+        self.stopping = ""
+        self.call = call
+        self.ended: asyncio.Event | None = None
+
+    def this_call(self) -> ThisCall:
+        """Give what the adapter sees of the call."""
+        call = self.call
+        if call is None:
+            call = self.call = ThisCall(self.operation)
+            if self.stopping:  # Set while we made it, by who did not see it.
+                call.cancel(self.stopping, _start_thread)
+        return call
 
 
 class _Worker:
@@ -54,16 +97,24 @@ class _Worker:
 
     Attributes:
         bell: Held by the thread; released to wake it.
+        gate: Held while an exception is raised in the thread.
+        work: Whose code the thread is in; None while it is in our own.
+        shielded: It is in code of ours that this code has called.
+        thread: Its identifier.
         started: When its present call began; infinity between calls.
         blocks: Its present call has taken longer than `PATIENCE`: the thread does not count as there for other work.
         excuses: Reasons why the thread does not count among `MAX_THREADS`.
     """
 
-    __slots__ = ("bell", "blocks", "excuses", "started")
+    __slots__ = ("bell", "blocks", "excuses", "gate", "shielded", "started", "thread", "work")
 
     def __init__(self) -> None:
         self.bell = threading.Lock()
         self.bell.acquire()
+        self.gate = threading.Lock()
+        self.work: Work | None = None
+        self.shielded = False
+        self.thread = 0
         self.started = math.inf
         self.blocks = False
         self.excuses = 0
@@ -72,13 +123,16 @@ class _Worker:
 class WorkerThreads:
     """Runs blocking functions on threads and gives their results to the event loop, many at a time."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, owner: str = "") -> None:
         """Start no thread yet.
 
         Args:
             loop: Where results go. All methods are to be called on it.
+            owner: Whose threads these are, such as `site 'us'`, for the log.
         """
         self._loop = loop
+        self._owner = owner
+        self._stuck: dict[Work, None] = {}
         self._work: deque[Work] = deque()
         self._mine = threading.local()
         self._excused = 0
@@ -96,9 +150,21 @@ class WorkerThreads:
         self._watch: asyncio.TimerHandle | None = None
         self._closed = False
 
-    def submit(self, function: Callable[[], Any], done: Done) -> Work:
-        """Run a function on a thread, then `done` on the event loop."""
-        work = Work(function, done)
+    def submit(
+        self, function: Callable[[], Any], done: Done, operation: str = "", call: ThisCall | None = None
+    ) -> Work:
+        """Run a function on a thread, then `done` on the event loop.
+
+        Args:
+            function: The function.
+            done: Gets its result, also if the work is stopped or abandoned meanwhile.
+            operation: Operation whose adapter the function calls; empty if it is no adapter's, and cannot be stopped.
+            call: What the adapter sees of its call, if it has seen it before.
+        """
+        work = Work(function, done, operation, call)
+        if len(self._stuck) >= STUCK_LIMIT:
+            self._loop.call_soon(done, None, self._exhausted(), 0.0)
+            return work
         self._work.append(work)
         if self._at_hand <= 0:
             self._wake(1)
@@ -106,31 +172,96 @@ class WorkerThreads:
             self._watch_progress()
         return work
 
+    def _exhausted(self) -> TooManyStuckError:
+        operations = ", ".join(sorted({work.operation for work in self._stuck})[:5])
+        return TooManyStuckError(
+            f"{len(self._stuck)} threads of {self._owner or 'the site'} hang in calls that did not stop ({operations});"
+            " restart the site, and declare `isolation: process` for these adapters"
+        )
+
     def abandon(self, work: Work) -> None:
         """Say that nobody waits for a function any more: it does not begin, or its thread does not count any more."""
         work.abandoned = True
         worker = work.worker
-        if worker is not None:
+        if worker is not None and worker.work is work:
             with self._lock:
                 self._excuse(worker)
             self._help_out()
 
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Wait, on one of the threads, for something that other work has to bring: the thread does not count."""
-        worker: _Worker | None = getattr(self._mine, "worker", None)
-        if worker is None:
-            yield
+    def stop(self, work: Work, reason: str) -> None:
+        """Abandon the call of an adapter and stop it: what it waits for ends, and `CallStopped` is raised in its code.
+
+        A call that goes on nevertheless, since it waits in C or catches that, is stopped again when it can be, and is
+        in the log.
+
+        Args:
+            work: The call.
+            reason: Why, such as `its job has ended`.
+        """
+        if work.stopping:
             return
+        work.stopping = reason
+        self.abandon(work)
+        if work.call is not None:
+            work.call.cancel(reason, _start_thread)
+        if work.operation and work.worker is not None:
+            self._insist(work, work.worker, 0)
+
+    async def end_of(self, work: Work) -> None:
+        """Wait until a call has ended that is being stopped."""
+        if work.worker is not None and work.worker.work is work:
+            work.ended = work.ended or asyncio.Event()
+            await work.ended.wait()
+
+    def _insist(self, work: Work, worker: _Worker, attempt: int) -> None:
+        if worker.work is not work:
+            return
+        if attempt == 4:
+            self._note_stuck(work)
+        with worker.gate:
+            if worker.work is not work:
+                return
+            if not worker.shielded:
+                stopping.raise_in(worker.thread)
+                stopping.end_wait(worker.thread)
+        if attempt < len(_PAUSES):
+            self._loop.call_later(_PAUSES[attempt], self._insist, work, worker, attempt + 1)
+
+    def _note_stuck(self, work: Work) -> None:
+        self._stuck[work] = None
+        _log.warning(
+            "%s%s did not stop within %g s although %s: it waits in code that cannot be interrupted, or catches "
+            "CallStopped. It goes on in a thread of its own, unheard. Declare `isolation: process` for its adapter "
+            "to have such calls ended.",
+            work.operation,
+            f" at {self._owner}" if self._owner else "",
+            STOP_SECONDS,
+            work.stopping,
+        )
+
+    @property
+    def stuck(self) -> list[str]:
+        """Operations whose calls were stopped and go on nevertheless, one entry per call."""
+        return [work.operation for work in self._stuck]
+
+    def waiting(self) -> Waiting:
+        """Wait, on one of the threads, for something that other work has to bring: the thread does not count.
+
+        Gives a context manager; what runs inside is not stopped by an exception, and has to be ended by who stops.
+        """
+        return Waiting(self, getattr(self._mine, "worker", None))
+
+    def begin_wait(self, worker: _Worker) -> None:
+        """Let a thread not count while it waits."""
         with self._lock:
             self._excuse(worker)
         self._help_out()
-        try:
-            yield
-        finally:
-            with self._lock:
-                worker.excuses -= 1
-                self._excused -= not worker.excuses
+
+    def end_wait(self, worker: _Worker) -> None:
+        """Let a thread that has waited count again, once its call ends."""
+        with self._lock:
+            worker.excuses -= 1
+            self._excused -= not worker.excuses
 
     def _excuse(self, worker: _Worker) -> None:
         self._excused += not worker.excuses
@@ -206,6 +337,8 @@ class WorkerThreads:
     def _run(self, worker: _Worker) -> None:
         work = self._work
         self._mine.worker = worker
+        worker.thread = threading.get_ident()
+        on_this_thread.find = lambda: worker.work and worker.work.this_call()
         tracing = sys.gettrace()
         while not self._closed:
             try:
@@ -216,21 +349,57 @@ class WorkerThreads:
                 continue
             value: Any = None
             error: BaseException | None = None
+            begun = False
             started = worker.started = time.perf_counter()
             item.worker = worker
             try:
-                value = None if item.abandoned else item.function()
-            except BaseException as raised:
-                error = raised
+                try:
+                    worker.work = item
+                    if not item.abandoned:
+                        begun = True
+                        value = item.function()
+                except BaseException as raised:
+                    error = raised
+            except CallStopped as stopped:
+                error = stopped
+            # Until here, and no further, the thread may be stopped.
+            while True:
+                try:
+                    worker.work = None
+                    if item.stopping:
+                        with worker.gate:
+                            pass  # Who was about to raise has done it, or has seen that the call is over.
+                        stopping.forget(worker.thread)
+                    break
+                except CallStopped as stopped:
+                    error = stopped
             if sys.gettrace() is not tracing:  # Of an adapter: it would run, and may raise, in the middle of ours.
                 sys.settrace(tracing)
             worker.started = math.inf
-            if worker.blocks and not self._count_again(worker):
-                self._return(item.done, value, error, time.perf_counter() - started)
+            done = partial(self._stopped, item) if item.stopping else item.done
+            staying = not (begun and item.stopping)
+            if not staying:
+                self._retire(worker)
+            elif worker.blocks:
+                staying = self._count_again(worker)
+            if not self._return(done, value, error, time.perf_counter() - started) or not staying:
                 return
-            if not self._return(item.done, value, error, time.perf_counter() - started):
-                return
-            del item, value, error
+            del item, value, error, done
+
+    def _stopped(self, work: Work, value: Any, error: BaseException | None, seconds: float) -> None:
+        if work.ended is not None:
+            work.ended.set()
+        if work in self._stuck:
+            del self._stuck[work]
+            _log.info("%s: a call of %s that did not stop has ended after %.1f s", self._owner, work.operation, seconds)
+        work.done(value, error, seconds)
+
+    def _retire(self, worker: _Worker) -> None:
+        """Let a thread end whose call was stopped."""
+        with self._lock:
+            self._excused -= bool(worker.excuses)
+            self._at_hand -= not worker.blocks
+            self._workers.remove(worker)
 
     def _count_again(self, worker: _Worker) -> bool:
         """Count a thread again whose call has ended; False if there are enough without it."""
@@ -279,3 +448,39 @@ class WorkerThreads:
         finally:
             if results:  # One of them raised; the others still get theirs.
                 self._loop.call_soon(self._deliver)
+
+
+class Waiting:
+    """Entered by a thread, within an adapter's call, for code of ours that waits. See `WorkerThreads.waiting`."""
+
+    __slots__ = ("_threads", "_worker")
+
+    def __init__(self, threads: WorkerThreads, worker: _Worker | None) -> None:
+        self._threads = threads
+        self._worker = worker
+
+    def __enter__(self) -> None:
+        worker = self._worker
+        if worker is None:
+            return
+        worker.shielded = True
+        work = worker.work
+        if work is not None and work.stopping:
+            try:
+                with worker.gate:
+                    pass  # As at the end of a call.
+                stopping.forget(worker.thread)
+            finally:
+                worker.shielded = False
+            raise CallStopped(work.stopping)
+        self._threads.begin_wait(worker)
+
+    def __exit__(self, *_: object) -> None:
+        worker = self._worker
+        if worker is not None:
+            self._threads.end_wait(worker)
+            worker.shielded = False
+
+
+def _start_thread(function: Callable[[], None]) -> None:
+    threading.Thread(target=function, name="dfmesh-on-cancel", daemon=True).start()

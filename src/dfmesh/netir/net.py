@@ -107,6 +107,8 @@ class Call(msgspec.Struct, frozen=True, tag="call", tag_field="action"):
         arguments: What the user gave; parameters left out are absent.
         retries: How often a failed call is tried again.
         timeout: Seconds one call may take; None for no limit.
+        idempotent: Whether the site's owner says that running it again with the same arguments gives the same and does
+            no harm.
     """
 
     operation: str
@@ -114,6 +116,7 @@ class Call(msgspec.Struct, frozen=True, tag="call", tag_field="action"):
     arguments: dict[str, Expression]
     retries: int = 0
     timeout: float | None = None
+    idempotent: bool = False
 
 
 class Evaluate(msgspec.Struct, frozen=True, tag="evaluate", tag_field="action"):
@@ -169,6 +172,7 @@ class Reduce(msgspec.Struct, frozen=True, tag="reduce", tag_field="action"):
         retries: As in `Call`.
         timeout: As in `Call`.
         on_error: SKIP leaves failed iterations out, otherwise the result is the first error.
+        idempotent: As in `Call`.
     """
 
     body: int
@@ -181,6 +185,7 @@ class Reduce(msgspec.Struct, frozen=True, tag="reduce", tag_field="action"):
     retries: int = 0
     timeout: float | None = None
     on_error: OnError = OnError.FAIL
+    idempotent: bool = False
 
 
 class Branch(msgspec.Struct, frozen=True, tag="branch", tag_field="action"):
@@ -277,6 +282,7 @@ class NetIR(msgspec.Struct, frozen=True):
         arrivals: Route id to where its tokens come from and land.
         parameters: Parameter name to the places that take its value in each parameter set.
         starts: Places that get a trigger in each parameter set.
+        interfaces: Operation to the text of its `OperationInterface` as the client knows it; what is called here.
     """
 
     site: str
@@ -286,6 +292,7 @@ class NetIR(msgspec.Struct, frozen=True):
     arrivals: dict[int, Arrival]
     parameters: dict[str, tuple[int, ...]]
     starts: tuple[int, ...]
+    interfaces: dict[str, str] = {}
 
     def to_bytes(self) -> bytes:
         """Encode for the wire; equal nets give equal bytes."""

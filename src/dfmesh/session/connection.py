@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from dfmesh.engine.messages import AnyMessage, Payload, SiteLost
 from dfmesh.errors import SessionError
 from dfmesh.session.loop_thread import client_loop
-from dfmesh.targets import FederationRunner
+from dfmesh.targets import FederationRunner, HostingRunner
+
+T = TypeVar("T")
 
 _log = logging.getLogger("dfmesh.session")
 
@@ -22,20 +24,24 @@ class Connection:
 
     Attributes:
         state: `new` before the sites have started, `open`, then `closed`.
+        hosting: The runner, if it is of a target whose jobs outlive their client; else None.
     """
 
-    def __init__(self, runner: FederationRunner) -> None:
+    def __init__(self, runner: FederationRunner, hosting: HostingRunner | None = None) -> None:
         """Prepare; nothing is started yet.
 
         Args:
             runner: Of the target.
+            hosting: The same, if it is of a target whose jobs outlive their client.
         """
         self.state: Literal["new", "open", "closed"] = "new"
+        self.hosting = hosting
         self._runner = runner
         self._loop = client_loop()
         self._outbox: list[AnyMessage] = []
         self._outbox_lock = threading.Lock()
         self._on_unsendable: Callable[[str, Exception], None] | None = None
+        self._on_sending: Callable[[AnyMessage], None] | None = None
         self._starting: Future[None] | None = None
         self._state_lock = threading.Lock()
 
@@ -49,6 +55,7 @@ class Connection:
         on_message: Callable[[AnyMessage], None],
         on_lost: Callable[[SiteLost], None],
         on_unsendable: Callable[[str, Exception], None],
+        on_sending: Callable[[AnyMessage], None] | None = None,
     ) -> Future[None]:
         """Begin to start the sites, unless that was begun.
 
@@ -56,8 +63,10 @@ class Connection:
             on_message: Gets each message of the homesite, in order, on the client's event loop.
             on_lost: Told there when the homesite is lost.
             on_unsendable: Told there of a job of which a message could not be sent, and why.
+            on_sending: Gets each message there before it is sent, except those given to `send_again`.
         """
         self._on_unsendable = on_unsendable
+        self._on_sending = on_sending
         with self._state_lock:
             if self._starting is None or (self.state == "new" and self._starting.done()):
                 self._starting = self._loop.start(self._start(on_message, on_lost))
@@ -82,6 +91,8 @@ class Connection:
         return nothing
 
     async def _stop(self, last: Callable[[], None]) -> None:
+        if self.hosting is not None:
+            self._send_all()  # Jobs go on with what was given to them until now.
         last()
         await self._runner.close()
 
@@ -94,11 +105,21 @@ class Connection:
         self._loop.loop.call_soon_threadsafe(self._flush)
 
     def _flush(self) -> None:
+        if self.state == "open":
+            self._send_all()
+
+    def _send_all(self) -> None:
         with self._outbox_lock:
             messages, self._outbox = self._outbox, []
-        if self.state == "open":
-            for message in messages:
-                self._send(message)
+        for message in messages:
+            if self._on_sending is not None:
+                self._on_sending(message)
+            self._send(message)
+
+    def send_again(self, messages: Iterable[AnyMessage]) -> None:
+        """Send messages before all that were posted and not sent; to be called on the client's event loop."""
+        for message in messages:
+            self._send(message)
 
     def _send(self, message: AnyMessage) -> None:
         try:
@@ -111,6 +132,10 @@ class Connection:
     def call_soon(self, function: Callable[[], None]) -> None:
         """Call a function where messages of the homesite are taken in."""
         self._loop.loop.call_soon_threadsafe(function)
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        """Run a coroutine there, after all that was posted before has been sent."""
+        return self._loop.start(coroutine)
 
     def pack(self, value: Any) -> Payload:
         """Make a value ready to be sent."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -125,13 +124,13 @@ class CostStore:
             self._warn(f"measured costs in {self.path} cannot be read and do not count: {error}")
 
     def _write(self) -> None:
-        descriptor, name = tempfile.mkstemp(prefix=".costs-", dir=self.path.parent)
+        # One name for all: if we are killed now, the next one who writes takes it over.
+        draft = self.path.with_suffix(".draft")
         try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(self._known.to_json())
-            os.replace(name, self.path)
+            draft.write_bytes(self._known.to_json())
+            os.replace(draft, self.path)
         except OSError:
-            Path(name).unlink(missing_ok=True)
+            draft.unlink(missing_ok=True)
             raise
         self._stamp = _stamp(self.path)
 
@@ -151,7 +150,7 @@ def _locked(path: Path) -> Iterator[None]:
     """Keep other processes out while a file is read, changed and written."""
     try:
         import fcntl
-    except ImportError:  # Windows: two clients that end at once may lose one's figures, never the file.
+    except ImportError:  # Windows: two clients that end at once may lose what was measured.
         yield
         return
     with path.open("ab") as file:

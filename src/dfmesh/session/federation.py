@@ -74,14 +74,16 @@ class Federation:
         """Make a session; `with federation.session() as session:` starts and stops the sites.
 
         Args:
-            target: `local`: one process per site on this machine; `inproc`: all sites in this process.
+            target: `local`: one process per site on this machine; `inproc`: all sites in this process; `up`: what
+                `dfmesh up FILE` runs (`up:NAME` where that has a name), which goes on without this session.
             homesite: Site to which the client talks; default: `info.homesite` of the file, else `app` if there is
                 one, else the first site.
             measure: Whether pipelines are placed by what earlier jobs have cost, and jobs are measured for later
                 ones; None leaves it to the environment (`DFMESH_MEASURE`), which says yes by default.
             output: Where the processes of sites say what they and their adapters print or log (target `local`):
                 `stderr`, each line as `[us] text`; `none`; or a function `(site, line)`, called on a thread of its own.
-                In target `inproc` adapters print where this process does.
+                In target `inproc` adapters print where this process does; in target `up` the host keeps what they
+                print (`dfmesh logs`).
 
         Raises:
             SessionError: there is no such target or site, or `output` is none of that.

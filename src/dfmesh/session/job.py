@@ -10,11 +10,11 @@ from typing import Any
 
 from dfmesh.compiler import CompiledPipeline
 from dfmesh.engine.messages import CancelJob
-from dfmesh.errors import JobCancelledError, JobError, OperationFailure
+from dfmesh.errors import JobCancelledError, JobError, OperationFailure, SessionError
 from dfmesh.session.connection import Connection
 from dfmesh.session.job_inbox import JobInbox, JobStatus
 from dfmesh.session.job_progress import JobProgress
-from dfmesh.session.parameter_sets import ParameterFeed, one_set
+from dfmesh.session.parameter_sets import JobFeed, one_set
 from dfmesh.session.result_log import Reader, ResultLog
 from dfmesh.session.results import ResultItem, Results, no_such_place
 
@@ -27,10 +27,9 @@ class Job:
 
     Attributes:
         id: Unique name of the job.
-        compiled: What runs.
     """
 
-    def __init__(self, inbox: JobInbox, feed: ParameterFeed, connection: Connection) -> None:
+    def __init__(self, inbox: JobInbox, feed: JobFeed, connection: Connection) -> None:
         """Show a job; `session.submit` makes it.
 
         Args:
@@ -39,7 +38,6 @@ class Job:
             connection: With the homesite.
         """
         self.id = inbox.job
-        self.compiled: CompiledPipeline = inbox.compiled
         self._inbox = inbox
         self._feed = feed
         self._connection = connection
@@ -47,8 +45,27 @@ class Job:
     # How it stands
 
     @property
+    def name(self) -> str:
+        """Name of the pipeline; empty if it has none."""
+        return self._inbox.plan.name
+
+    @property
+    def places(self) -> Mapping[str, int]:
+        """Places to which results go, with the number of Yields that send to each."""
+        return self._inbox.plan.sources
+
+    @property
+    def compiled(self) -> CompiledPipeline:
+        """What runs.
+
+        Raises:
+            SessionError: another client has submitted the job.
+        """
+        return self._inbox.plan.compiled
+
+    @property
     def status(self) -> JobStatus:
-        """How the job stands now: starting, running, finished, failed or cancelled."""
+        """How the job stands: starting, running, finished, failed or cancelled; detached after `detach`."""
         return self._inbox.status
 
     @property
@@ -82,9 +99,9 @@ class Job:
             KeyError: the pipeline has no such place.
         """
         inbox = self._inbox
-        if place is not None and place not in inbox.sources:
-            raise no_such_place(place, list(inbox.sources))
-        order, sources = self.compiled.order, inbox.sources
+        order, sources = inbox.plan.order, inbox.plan.sources
+        if place is not None and place not in sources:
+            raise no_such_place(place, list(sources))
         return JobResults(
             inbox.log,
             lambda: Reader(inbox.log, place, ordered=ordered, order=order, sources=sources),
@@ -117,6 +134,7 @@ class Job:
         Raises:
             JobError: something failed; `errors` says what.
             JobCancelledError: the job was cancelled.
+            SessionError: this job was detached from.
             TimeoutError: the job is not over yet; it goes on.
         """
         if not self.wait(timeout):
@@ -125,10 +143,10 @@ class Job:
 
     def partial_result(self) -> Results:
         """Give the results that have come so far, of a job that runs, failed or was cancelled."""
-        by_place: dict[str, list[ResultItem]] = {place: [] for place in self._inbox.sources}
+        by_place: dict[str, list[ResultItem]] = {place: [] for place in self._inbox.plan.sources}
         for item in self._inbox.log.all():
             by_place.setdefault(item.place, []).append(item)
-        order = self.compiled.order
+        order = self._inbox.plan.order
         for items in by_place.values():
             items.sort(key=lambda item: (item.frame, order.get(item.node, 0)))
         return Results(by_place, range(self._feed.count))
@@ -150,6 +168,8 @@ class Job:
             errors = self.errors
             reason = f": {errors[0].message}" if errors else ""
             raise JobCancelledError(f"job {self.id} was cancelled{reason}")
+        if self.status is JobStatus.DETACHED:
+            raise SessionError(f"job {self.id} was detached from; session.attach({self.id!r}) gives all its results")
         if self.status is JobStatus.FAILED:
             raise JobError(self.id, self.errors)
         return self.partial_result()
@@ -184,6 +204,27 @@ class Job:
             text = reason.encode("utf-8", "backslashreplace").decode("utf-8")
             self._connection.post(CancelJob(self.id, text))
 
+    def detach(self) -> None:
+        """Leave the job to its host, where it goes on; `session.attach(job.id)` meets it again.
+
+        Parameter sets that have not been sent yet, since they come from an iterator, are not part of the job then.
+
+        Raises:
+            SessionError: the job has no host: its target is another one than `up`.
+        """
+        hosting = self._connection.hosting
+        if hosting is None:
+            raise SessionError(
+                "this job ends with its session; one that outlives it needs target 'up' (`dfmesh up FILE`)"
+            )
+        if self._inbox.over:
+            return
+        self._connection.check_may_block()
+        self._feed.leave()
+        self._connection.run(hosting.detach(self.id, self._inbox.plan.number)).result()
+        self._connection.call_soon(lambda: self._inbox.end(JobStatus.DETACHED, []))
+        self._inbox.wait(None)
+
     def on_result(self, callback: Callable[[ResultItem], None]) -> None:
         """Call a function with each result as soon as it is there; those that have come already are given first.
 
@@ -191,6 +232,15 @@ class Job:
         must be quick, and must not wait for a job or a session. What it raises is logged.
         """
         self._inbox.on_result(callback)
+
+    @property
+    def restarts(self) -> tuple[tuple[OperationFailure, ...], ...]:
+        """What was lost, each time that a site died and the job went on from what was unfinished."""
+        return tuple(tuple(failure.to_error() for failure in lost) for lost in self._inbox.restarts)
+
+    def on_restart(self, callback: Callable[[tuple[OperationFailure, ...]], None]) -> None:
+        """Call a function with what was lost, each time that the job goes on without it; otherwise as `on_result`."""
+        self._inbox.on_restart(lambda lost: callback(tuple(failure.to_error() for failure in lost)))
 
     def __repr__(self) -> str:
         return f"<Job {self.id} {self.status.value}>"

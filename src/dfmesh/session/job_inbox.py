@@ -7,27 +7,31 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
-from dfmesh.compiler import CompiledPipeline
 from dfmesh.engine.messages import (
     AnyMessage,
     Failure,
     FrameFinished,
     JobFinished,
     JobRefused,
+    JobRestarted,
     JobStarted,
     Progress,
     ReportProgress,
     SiteReport,
     YieldPackage,
 )
+from dfmesh.engine.submitted_job import SubmittedJob
 from dfmesh.errors import OperationFailure, ValueDecodingError, ValueEncodingError
-from dfmesh.netir import SendYield
 from dfmesh.session.connection import Connection
+from dfmesh.session.job_plan import JobPlan
 from dfmesh.session.result_log import INTERRUPT_CHECK, ResultLog
 from dfmesh.session.results import ResultItem
 
 _log = logging.getLogger("dfmesh.session")
+
+T = TypeVar("T")
 
 
 class JobStatus(enum.StrEnum):
@@ -38,10 +42,12 @@ class JobStatus(enum.StrEnum):
     FINISHED = "finished"
     FAILED = "failed"
     CANCELLED = "cancelled"
+    DETACHED = "detached"
+    """Nobody looks here any more; the job itself goes on at its host."""
 
     @property
     def over(self) -> bool:
-        """Whether it will not change any more."""
+        """Whether it will not change any more here."""
         return self not in (JobStatus.STARTING, JobStatus.RUNNING)
 
 
@@ -50,28 +56,31 @@ class JobInbox:
 
     Attributes:
         job: Id of the job.
-        compiled: What runs.
+        plan: What is known of what runs.
         log: The results.
-        sources: Place to the number of Yields that send to it.
         status: How the job stands.
         reports: What the sites said last of what they did.
+        submitted: What is kept to submit it again; None if its host does that, or it has not been sent yet.
+        restarts: What was lost, each time that the job was begun again.
     """
 
-    def __init__(self, job: str, compiled: CompiledPipeline, connection: Connection, *, keep_results: bool) -> None:
+    def __init__(self, job: str, plan: JobPlan, connection: Connection, *, keep_results: bool) -> None:
         """Begin empty.
 
         Args:
             job: Id of the job.
-            compiled: What runs.
+            plan: What is known of what runs.
             connection: With the homesite.
             keep_results: Whether results stay when a reader has taken them.
         """
         self.job = job
-        self.compiled = compiled
+        self.plan = plan
         self.log = ResultLog(keep=keep_results)
-        self.sources = _sources(compiled)
         self.status = JobStatus.STARTING
         self.reports: tuple[SiteReport, ...] = ()
+        self.submitted: SubmittedJob | None = None
+        self.restarts: list[tuple[Failure, ...]] = []
+        self._on_restart: list[Callable[[tuple[Failure, ...]], None]] = []
         self._connection = connection
         self._failures: list[Failure] = []
         self._over = threading.Event()
@@ -100,8 +109,12 @@ class JobInbox:
                 self._answer(reports)
             case JobRefused(failures=failures):
                 self.end(JobStatus.FAILED, list(failures))
+            case JobRestarted(lost=lost):
+                self.restarts.append(lost)
+                for tell in self._on_restart:
+                    self._call(tell, lost)
             case JobFinished(status=status, failures=failures, reports=reports):
-                self.reports = reports
+                self.reports = reports or self.reports
                 self.end(JobStatus(status), list(failures))
 
     def _take_result(self, message: YieldPackage) -> None:
@@ -212,19 +225,20 @@ class JobInbox:
             self._call(callback, item)
         self._callbacks.append(callback)
 
-    def _call(self, callback: Callable[[ResultItem], None], item: ResultItem) -> None:
+    def on_restart(self, callback: Callable[[tuple[Failure, ...]], None]) -> None:
+        """Call a function each time that the job is begun again, those that were included, on the same event loop."""
+        self._connection.call_soon(lambda: self._tell_restarts(callback))
+
+    def _tell_restarts(self, callback: Callable[[tuple[Failure, ...]], None]) -> None:
+        for lost in self.restarts:
+            self._call(callback, lost)
+        self._on_restart.append(callback)
+
+    def _call(self, callback: Callable[[T], None], item: T) -> None:
         try:
             callback(item)
         except BaseException:  # Whatever it is, SystemExit too: this thread works for all sessions.
-            _log.exception("job %s: the callback for results raised", self.job)
-
-
-def _sources(compiled: CompiledPipeline) -> dict[str, int]:
-    sources: dict[str, int] = {}
-    for node in compiled.graph.nodes:
-        if isinstance(node.action, SendYield):
-            sources[node.action.place] = sources.get(node.action.place, 0) + 1
-    return sources
+            _log.exception("job %s: a callback raised", self.job)
 
 
 __all__ = ["JobInbox", "JobStatus"]

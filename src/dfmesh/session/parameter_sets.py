@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from dfmesh.engine.messages import AddParameters, CancelJob, CloseParameters
 from dfmesh.errors import SessionError
@@ -74,6 +74,33 @@ def _not_a_set(given: Any) -> TypeError:
     return TypeError(f"{type(given).__name__} is no parameter set: {_SPELLINGS}")
 
 
+class JobFeed(Protocol):
+    """Where the parameter sets of a job go.
+
+    Attributes:
+        error: What the user's iterator of sets raised; None if nothing.
+    """
+
+    error: BaseException | None
+
+    @property
+    def count(self) -> int:
+        """Sets that have been sent."""
+        ...
+
+    def send(self, given: Mapping[str, Any]) -> int:
+        """Send a parameter set, and give its number."""
+        ...
+
+    def close(self) -> None:
+        """Say that there will be no more."""
+        ...
+
+    def leave(self) -> None:
+        """Send no more, since the job goes on without us."""
+        ...
+
+
 class ParameterFeed:
     """Sends the parameter sets of one job, no more at a time than the homesite shall hold. For any thread.
 
@@ -107,10 +134,14 @@ class ParameterFeed:
             PipelineError: it does not fit the pipeline.
             SessionError: the job takes no more.
         """
-        filled = self._inbox.compiled.parameter_set(given)
+        return self._send(given, MAX_UNFINISHED_SETS)
+
+    def _send(self, given: Mapping[str, Any], most: int | None) -> int:
+        filled = self._inbox.plan.compiled.parameter_set(given)
         self._connection.check_open()
         payloads = {name: self._connection.pack(value) for name, value in filled.items()}
-        self._inbox.wait_for_frames(self.count - MAX_UNFINISHED_SETS + 1)
+        if most is not None:
+            self._inbox.wait_for_frames(self.count - most + 1)
         with self._lock:
             if self._closed or self._inbox.over:
                 raise SessionError(f"job {self._job} takes no more parameter sets; submit it with close=False")
@@ -126,9 +157,10 @@ class ParameterFeed:
             sets: The sets; an iterator is read as the job gets on.
             close: Whether these are all.
         """
-        if isinstance(sets, Sequence) and len(sets) < MAX_UNFINISHED_SETS:
+        hosted = self._connection.hosting is not None  # A host keeps any number of them, on disk.
+        if isinstance(sets, Sequence) and (hosted or len(sets) < MAX_UNFINISHED_SETS):
             for given in sets:
-                self.send(given)
+                self._send(given, None)
             if close:
                 self.close()
             return
@@ -157,5 +189,9 @@ class ParameterFeed:
             self._closed = True
             self._connection.post(CloseParameters(self._job))
 
+    def leave(self) -> None:
+        """Send no more: the job ends when those sent are done."""
+        self.close()
 
-__all__ = ["MAX_UNFINISHED_SETS", "ParameterFeed", "ParameterSets", "one_set", "parameter_sets"]
+
+__all__ = ["MAX_UNFINISHED_SETS", "JobFeed", "ParameterFeed", "ParameterSets", "one_set", "parameter_sets"]

@@ -13,21 +13,23 @@ from typing import Any, Self
 from dfmesh.api import Pipeline, did_you_mean
 from dfmesh.compiler import CompiledPipeline, Objective, ObjectiveName, compile_pipeline
 from dfmesh.config import FederationConfig
-from dfmesh.engine import lost_failures
 from dfmesh.engine.messages import AnyMessage, CancelJob, Failure, JobFinished, SiteLost, SubmitJob
+from dfmesh.engine.submitted_job import SubmittedJob
 from dfmesh.errors import SessionError
 from dfmesh.session.connection import Connection
 from dfmesh.session.cost_store import CostStore, costs_file, measuring
 from dfmesh.session.dfm_job import DataCallback, DfmJob
 from dfmesh.session.discovery import Inquiry
 from dfmesh.session.discovery_result import DiscoveryResult
+from dfmesh.session.hosted_jobs import HostedJobs, JobSummary
 from dfmesh.session.job import Job
 from dfmesh.session.job_inbox import JobInbox, JobStatus
+from dfmesh.session.job_plan import plan_of
 from dfmesh.session.measuring import Loaded, measure
 from dfmesh.session.parameter_sets import ParameterFeed, ParameterSets, parameter_sets
 from dfmesh.session.results import ResultItem, Results
 from dfmesh.session.site_output import Output, SiteOutput
-from dfmesh.targets import make_runner
+from dfmesh.targets import OnOutput, is_hosted, make_hosting_runner, make_runner
 
 _log = logging.getLogger("dfmesh.session")
 
@@ -56,14 +58,16 @@ class Session:
 
         Args:
             federation: The federation.
-            target: `local`: one process per site on this machine; `inproc`: all sites in this process.
+            target: `local`: one process per site on this machine; `inproc`: all sites in this process; `up`: what
+                `dfmesh up FILE` runs (`up:NAME` where that has a name), which goes on without this session.
             homesite: Site to which the client talks; default: `info.homesite` of the file, else `app` if there is
-                one, else the first site.
+                one, else the first site; in target `up` that of the host.
             measure: Whether pipelines are placed by what earlier jobs have cost, and jobs are measured for later
                 ones; None leaves it to the environment (`DFMESH_MEASURE`), which says yes by default.
             output: Where the processes of sites say what they and their adapters print or log (target `local`):
                 `stderr`, each line as `[us] text`; `none`; or a function `(site, line)`, called on a thread of its own.
-                In target `inproc` adapters print where this process does.
+                In target `inproc` adapters print where this process does; in target `up` the host keeps what they
+                print (`dfmesh logs`).
 
         Raises:
             SessionError: there is no such target or site, or `output` is none of that.
@@ -76,11 +80,18 @@ class Session:
             raise SessionError(f"{federation.path} has no site {self.homesite!r} to be the homesite: {hint}")
         self._output = SiteOutput(output)
         take = self._output.take if self._output.wanted else None
-        self._connection = Connection(make_runner(target, federation, self.homesite, take))
+        self._connection = self._make_connection(homesite, take)
+        self._hosted = HostedJobs(self._connection)
         self._costs = CostStore(costs_file(federation.name)) if measuring(measure) else None
         self._loaded: Loaded = set()
         self._jobs: dict[str, JobInbox] = {}
         self._inquiries: dict[str, Inquiry] = {}
+
+    def _make_connection(self, homesite: str | None, take: OnOutput | None) -> Connection:
+        if is_hosted(self.target):
+            host = make_hosting_runner(self.target, self.federation, homesite)
+            return Connection(host, host)
+        return Connection(make_runner(self.target, self.federation, self.homesite, take))
 
     # Connecting
 
@@ -94,10 +105,15 @@ class Session:
         starting = self._starting()
         if starting is not None:
             starting.result()
+            self._adopt_homesite()
         return self
 
     def close(self) -> None:
-        """Cancel what runs, stop the sites, free everything. May be called again."""
+        """Cancel what runs, stop the sites, free everything. May be called again.
+
+        In target `up` only the connection ends: jobs go on at the host, those submitted with `close=False` until the
+        parameter sets are done that were given.
+        """
         if self._connection.state == "closed":
             return
         if self._connection.in_its_process:
@@ -122,6 +138,7 @@ class Session:
             except asyncio.CancelledError:
                 await self._close_async()
                 raise
+            self._adopt_homesite()
         return self
 
     async def __aexit__(
@@ -139,17 +156,28 @@ class Session:
     def _starting(self) -> Future[None] | None:
         """Begin to start the sites; None if that was done."""
         if self._connection.state == "new":
-            return self._connection.start(self._receive, self._lost, self._unsendable)
+            return self._connection.start(self._receive, self._lost, self._unsendable, self._sending)
         self._connection.check_open()
         return None
 
+    def _adopt_homesite(self) -> None:
+        if self._connection.hosting is not None:
+            self.homesite = self._connection.hosting.host.homesite
+
     def _give_up_all(self) -> None:
+        reason = "the session was closed"
+        if self._connection.hosting is not None:
+            self._end_all(JobStatus.DETACHED, [], reason)
+        else:
+            self._end_all(JobStatus.CANCELLED, [Failure("", "session", "", (), "", "Cancelled", reason)], reason)
+
+    def _end_all(self, status: JobStatus, failures: list[Failure], reason: str) -> None:
         for inquiry in list(self._inquiries.values()):
-            inquiry.give_up("the session was closed")
+            inquiry.give_up(reason)
         for job in list(self._jobs.values()):
-            failure = Failure("", "session", "", (), "", "Cancelled", "the session was closed")
-            job.end(JobStatus.CANCELLED, [failure])
+            job.end(status, failures)
         self._jobs.clear()
+        self._hosted.end(status, failures)
 
     def _keep_costs(self) -> None:
         if self._costs is not None:
@@ -240,15 +268,20 @@ class Session:
         return job
 
     def _new_job(self, compiled: CompiledPipeline, *, keep_results: bool = True) -> tuple[JobInbox, ParameterFeed]:
-        inbox = JobInbox(secrets.token_hex(8), compiled, self._connection, keep_results=keep_results)
+        inbox = JobInbox(secrets.token_hex(8), plan_of(compiled), self._connection, keep_results=keep_results)
         return inbox, ParameterFeed(inbox, self._connection)
 
     def _begin(self, inbox: JobInbox, feed: ParameterFeed, sets: Iterable[Mapping[str, Any]], *, close: bool) -> None:
-        compiled = inbox.compiled
+        compiled = inbox.plan.compiled
         if isinstance(sets, Sequence):
             for given in sets:
                 compiled.parameter_set(given)
         self._connection.check_open()
+        if self._connection.hosting is not None and compiled.homesite != self.homesite:
+            raise SessionError(
+                f"the pipeline was compiled for homesite {compiled.homesite!r}, the host has {self.homesite!r};"
+                " compile it with session.prepare(...)"
+            )
         self._jobs[inbox.job] = inbox
         self._connection.post(SubmitJob(inbox.job, compiled.pipeline.name or "", compiled.encoded_nets))
         feed.send_all(sets, close=close)
@@ -327,6 +360,44 @@ class Session:
         finally:
             del self._inquiries[inquiry.id]
 
+    # Jobs of a host (target `up`)
+
+    def jobs(self) -> list[JobSummary]:
+        """List all jobs that the host knows of, whoever submitted them, the oldest first; target `up` only.
+
+        Raises:
+            SessionError: the session is of another target, or not open.
+        """
+        return self._hosted.summaries()
+
+    def attach(self, job_id: str, *, keep_results: bool = True) -> Job:
+        """Meet a job again, whoever submitted it, with all its results from the first; target `up` only.
+
+        Any number of clients may do that, any number of times, also when the job is over.
+
+        Args:
+            job_id: Its id, or the beginning of it.
+            keep_results: As in `submit`.
+
+        Raises:
+            SessionError: there is no such job or there are several, or the session is of another target or not open.
+        """
+        return self._hosted.attach(job_id, keep_results=keep_results)
+
+    def forget(self, job_id: str) -> str:
+        """Have the host remove all that it keeps of a job that is over; target `up` only.
+
+        Args:
+            job_id: Its id, or the beginning of it.
+
+        Returns:
+            The whole id.
+
+        Raises:
+            SessionError: as `attach`, or the job is not over.
+        """
+        return self._hosted.forget(job_id)
+
     # What comes, on the client's event loop
 
     def _receive(self, message: AnyMessage) -> None:
@@ -335,18 +406,25 @@ class Session:
             inquiry.receive(message)
         job = self._jobs.get(message.job)
         if job is not None:
-            if isinstance(message, JobFinished):
-                self._measure(job, message)
-            job.receive(message)
-            if job.status.over:
-                self._jobs.pop(job.job, None)
+            taken = message if job.submitted is None else job.submitted.received(message)
+            if taken is not None:
+                self._take_in(job, taken)
+
+    def _take_in(self, job: JobInbox, message: AnyMessage) -> None:
+        if isinstance(message, JobFinished):
+            self._measure(job, message)
+        job.receive(message)
+        if job.status.over:
+            self._jobs.pop(job.job, None)
+            if self._connection.hosting is not None:
+                self._connection.hosting.job_over(job.job, job.plan.number)
 
     def _measure(self, job: JobInbox, message: JobFinished) -> None:
         """Learn from a job, before whoever waits for it goes on."""
-        if self._costs is None or message.status != JobStatus.FINISHED.value:
-            return
+        if self._costs is None or message.status != JobStatus.FINISHED.value or job.restarts:
+            return  # Of a job that was begun again the reports tell a part only.
         try:
-            self._costs.add(measure(job.compiled, message.reports, self._loaded))
+            self._costs.add(measure(job.plan.compiled, message.reports, self._loaded))
         except Exception:  # What sites report must not keep a job from ending.
             _log.exception("job %s: its reports cannot be read", job.job)
 
@@ -359,13 +437,32 @@ class Session:
             self._connection.post(CancelJob(job_id, "a message of its client could not be sent"))
 
     def _lost(self, lost: SiteLost) -> None:
-        """The homesite is gone: its jobs are over, and say so; the session goes on with the next ones."""
+        """The homesite is gone: its jobs are submitted to its next life again, or are over and say so."""
+        if self._connection.hosting is not None:
+            self._host_lost(lost.reason)
+            return
         for inquiry in list(self._inquiries.values()):
             inquiry.give_up(f"the homesite was lost: {lost.reason}")
         for job in list(self._jobs.values()):
-            failures = lost_failures(job.compiled.nets[self.homesite], job.job, lost)
-            job.end(JobStatus.FAILED, failures)
-        self._jobs.clear()
+            if job.submitted is not None:  # Else it has not been sent yet, and goes to the next life anyway.
+                resubmission = job.submitted.homesite_lost(lost)
+                self._connection.send_again(resubmission.send)
+                self._take_in(job, resubmission.take_in)
+
+    def _sending(self, message: AnyMessage) -> None:
+        """Note what is sent to the homesite, so that it can be sent again to its next life."""
+        job = self._jobs.get(message.job)
+        if job is None or self._connection.hosting is not None:
+            return
+        if job.submitted is not None:
+            job.submitted.sent(message)
+        elif isinstance(message, SubmitJob):
+            job.submitted = SubmittedJob(message, job.plan.compiled.nets)
+
+    def _host_lost(self, reason: str) -> None:
+        """The host is gone: what becomes of its jobs is seen when it is started again."""
+        what = f"{reason}; when it is up again, `dfmesh attach` tells what became of the job"
+        self._end_all(JobStatus.FAILED, [Failure("", "session", "", (), "", "HostLost", what)], reason)
 
     def __repr__(self) -> str:
         return (

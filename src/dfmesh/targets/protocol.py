@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dfmesh.engine.messages import AnyMessage, Payload, SiteLost
+
+if TYPE_CHECKING:
+    from dfmesh.targets.up.host_record import HostRecord
+    from dfmesh.targets.up.messages import JobAttached, JobEntry
 
 OnOutput = Callable[[str, str], None]
 """Takes a site and a line that it, or an adapter there, has printed; called on the event loop, and must not block."""
@@ -44,4 +48,67 @@ class FederationRunner(Protocol):
 
     def send(self, message: AnyMessage) -> int:
         """Queue a message for the homesite and return its size in bytes."""
+        ...
+
+
+class HostingRunner(FederationRunner, Protocol):
+    """The runner of a target whose jobs outlive their client.
+
+    A job may be named by the beginning of its id. All methods raise `SessionError` if there is no such job, if there
+    are several, or if the host is gone.
+    """
+
+    @property
+    def host(self) -> HostRecord:
+        """What the host says of itself."""
+        ...
+
+    async def list_jobs(self) -> tuple[JobEntry, ...]:
+        """List all jobs that the host knows of, the oldest first."""
+        ...
+
+    async def attach(self, prefix: str, make: Callable[[JobAttached], Callable[[AnyMessage], None]]) -> tuple[str, int]:
+        """Follow a job from its first result on.
+
+        Args:
+            prefix: Its id, or the beginning of that.
+            make: Given what the host says of the job, gives what takes its messages. It is called on the event loop,
+                before any of them comes.
+
+        Returns:
+            The whole id, and the number to detach with.
+        """
+        ...
+
+    async def detach(self, job: str, number: int) -> None:
+        """Follow a job no longer; the number is 0 for a job that this client has submitted.
+
+        All that was sent for the job before has then been taken in by the host.
+        """
+        ...
+
+    def job_over(self, job: str, number: int) -> None:
+        """Free what is kept for a job of which all has come."""
+        ...
+
+    async def cancel(self, prefix: str, reason: str) -> str:
+        """Cancel a job, whoever submitted it, and give its whole id."""
+        ...
+
+    async def forget(self, prefix: str) -> str:
+        """Have the host forget a job that is over, and give its whole id."""
+        ...
+
+    async def lines(self, prefix: str, on_lines: Callable[[bytes, bool], None], *, follow: bool) -> None:
+        """Give what sites print, in the time of a job or, if it is empty, all that is kept.
+
+        Args:
+            prefix: Of the job.
+            on_lines: Gets a part of the lines `time site text`, cut anywhere, and whether it is the last one.
+            follow: Whether to go on with what they print from now on.
+        """
+        ...
+
+    async def stop_host(self) -> None:
+        """Stop the sites and the host."""
         ...

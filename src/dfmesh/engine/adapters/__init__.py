@@ -8,12 +8,14 @@ from dfmesh.engine.adapters.raised import OwnCode, Raised, describe
 from dfmesh.engine.adapters.secrets import SecretsVault
 from dfmesh.engine.adapters.site import SiteAdapters
 from dfmesh.engine.adapters.storage import StoragePath
+from dfmesh.engine.adapters.this_call import CallStopped, ThisCall, this_call
 
 __all__ = [
     "Adapter",
     "AdapterArgumentError",
     "AdapterKind",
     "AdapterLoadError",
+    "CallStopped",
     "OwnCode",
     "Provider",
     "Raised",
@@ -23,6 +25,8 @@ __all__ = [
     "SiteAdapters",
     "SiteContext",
     "StoragePath",
+    "ThisCall",
     "Vault",
     "describe",
+    "this_call",
 ]

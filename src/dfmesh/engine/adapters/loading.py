@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from dfmesh.engine.adapters.errors import AdapterLoadError, raised
+from dfmesh.engine.adapters.this_call import CallStopped
 from dfmesh.errors import SourceLocation
 
 _importing = threading.RLock()
@@ -48,11 +49,12 @@ def guarded(path: str, location: SourceLocation | None, doing: str, call: Callab
         call: The code to run.
 
     Raises:
-        AdapterLoadError: If the code raises anything, SystemExit included. Only Ctrl-C passes.
+        AdapterLoadError: If the code raises anything, SystemExit included. Only Ctrl-C passes, and that the call of an
+            adapter is stopped.
     """
     try:
         return call()
-    except (KeyboardInterrupt, AdapterLoadError):
+    except (KeyboardInterrupt, CallStopped, AdapterLoadError):
         raise
     except BaseException as error:  # a site must outlive whatever its adapters raise
         raise AdapterLoadError(path, f"{doing}: {raised(error)}", location) from error

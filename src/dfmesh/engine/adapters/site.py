@@ -18,6 +18,7 @@ from dfmesh.config import (
     FromSite,
     ProviderConfig,
     SiteConfig,
+    interface_of,
 )
 from dfmesh.engine.adapters.adapter import Adapter
 from dfmesh.engine.adapters.binding import Binding
@@ -70,6 +71,7 @@ class SiteAdapters:
         self._adapters: dict[tuple[str, str | None], Adapter] = {}
         self._instances: dict[tuple[str | None, str, str], Any] = {}
         self._providers: dict[str, Provider] = {}
+        self._interfaces: dict[str, str] = {}
         self._site: Site | None = None
         self._vault: Vault | None = None
 
@@ -96,6 +98,48 @@ class SiteAdapters:
             provider: Provider of the site; None for its own interface.
         """
         return operation in (self._site_config.adapters_of(provider) or {})
+
+    def is_idempotent(self, operation: str, provider: str | None = None) -> bool:
+        """Whether the site's owner says that an operation it offers may be run again; the arguments are as in `offers`."""
+        spec = (self._site_config.adapters_of(provider) or {}).get(operation)
+        return spec is not None and spec.idempotent
+
+    def isolated(self, operation: str, provider: str | None = None) -> AdapterSpec | None:
+        """Give the adapter's entry in the federation file if its calls are to run in processes of their own, else None.
+
+        Args:
+            operation: Name of the operation.
+            provider: Provider of the site; None for its own interface.
+        """
+        spec = (self._site_config.adapters_of(provider) or {}).get(operation)
+        return spec if spec is not None and spec.isolation == "process" else None
+
+    def interface(self, operation: str) -> str:
+        """Give the text of the `OperationInterface` of an operation as this site's configuration has it.
+
+        Args:
+            operation: Name of an operation of the federation.
+        """
+        text = self._interfaces.get(operation)
+        if text is None:
+            text = self._interfaces[operation] = interface_of(self._config.operations[operation]).to_text()
+        return text
+
+    def takes(self, operation: str, provider: str | None, parameter: str) -> bool:
+        """Whether an operation that the site offers has a parameter here; some have more here than elsewhere.
+
+        Args:
+            operation: Name of the operation.
+            provider: Provider of the site; None for its own interface.
+            parameter: Name of the parameter.
+        """
+        exposed = (self._site_config.adapters_of(provider) or {})[operation].exposed
+        return any(one.name == parameter for one in (*self._config.operations[operation].parameters, *exposed))
+
+    @property
+    def capacity(self) -> int | None:
+        """How many operations the site can run at the same time; None if its owner does not say."""
+        return self._site_config.capacity
 
     def find(self, operation: str, provider: str | None = None) -> Adapter:
         """Give the adapter of an operation, loaded if this is the first use.

@@ -7,12 +7,11 @@ import socket
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from dfmesh import values
 from dfmesh.engine.messages import AnyMessage, Payload, SiteLost
-from dfmesh.errors import ValueDecodingError, ValueEncodingError
+from dfmesh.targets import payloads
 from dfmesh.targets.local.link import Link
 from dfmesh.targets.local.shared import Segment, SegmentPool, available
-from dfmesh.targets.wire import LARGEST_FRAME, Attachment, Codec, WireError
+from dfmesh.targets.wire import Codec, WireError
 
 _IDLE_SECONDS = 20.0
 
@@ -78,35 +77,12 @@ class LocalCarrier:
             self._trim_timer.cancel()
 
     def pack(self, value: Any) -> Payload:
-        """Make a value ready to be sent, once for all its destinations.
-
-        Raises:
-            ValueEncodingError: the value may not leave the process.
-        """
-        packed = values.pack(value)
-        if len(packed.head) > LARGEST_FRAME // 2:
-            raise ValueEncodingError(
-                f"a value has {len(packed.head):,} bytes besides its large buffers, and may have"
-                f" {LARGEST_FRAME // 2:,}; large data belongs into arrays or bytes"
-            )
-        if not packed.buffers:
-            return Payload(packed.head)
-        return Payload(packed.head, tuple(Attachment(memoryview(buffer).cast("B")) for buffer in packed.buffers))
+        """As `Carrier.pack`."""
+        return payloads.pack(value)
 
     def unpack(self, payload: Payload) -> Any:
-        """Give back the value of a payload that arrived.
-
-        Raises:
-            ValueDecodingError: it is not a value.
-        """
-        head = payload.data
-        if type(head) is not bytes:
-            raise ValueDecodingError("what arrived is not an encoded value")
-        if not payload.buffers:
-            return values.unpack(head, ())
-        if not all(type(buffer) is Attachment for buffer in payload.buffers):
-            raise ValueDecodingError("what arrived has buffers that are none")
-        return values.unpack(head, tuple(buffer.view for buffer in payload.buffers))
+        """As `Carrier.unpack`."""
+        return payloads.unpack(payload)
 
     def send(self, peer: str, message: AnyMessage) -> int:
         """Queue a message and return its size in bytes; 0 if the peer is gone, or is ourselves."""

@@ -6,18 +6,16 @@ import asyncio
 import contextlib
 import os
 import signal
-import site
 import socket
 import subprocess
-import sys
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
-import dfmesh
 from dfmesh.errors import SessionError
+from dfmesh.processes.ending import EndWatch, kill_group, signal_name
+from dfmesh.processes.starting import environment, interpreter
 from dfmesh.targets.local.control import SiteArguments
 from dfmesh.targets.local.output_lines import OutputLines
 
@@ -46,6 +44,7 @@ class SiteProcess:
         on_exit: Callable[[SiteProcess], None],
         program: Sequence[str] = SITE_MODULE,
         on_line: Callable[[str], None] | None = None,
+        python: str | None = None,
     ) -> None:
         """Start it.
 
@@ -56,9 +55,10 @@ class SiteProcess:
             on_exit: Called once, on the event loop, when it has ended and all its output was read.
             program: Python's arguments that say what to run.
             on_line: Gets each line that it prints once `show_output` was called; None if nobody wants them.
+            python: Interpreter that is to run it; None for ours.
 
         Raises:
-            SessionError: the system does not let us start a process.
+            SessionError: the system does not let us start a process, or there is no such interpreter.
         """
         self._loop = asyncio.get_running_loop()
         self._on_exit = on_exit
@@ -66,7 +66,7 @@ class SiteProcess:
         self._on_line = on_line
         self._shows = False
         self._lines = OutputLines()
-        self._pidfd = -1
+        command = [*interpreter(python), *program, os.path.abspath(federation), name]
         self.control, theirs = socket.socketpair()
         lifeline, self._lifeline = os.pipe()
         self._log, log = os.pipe()
@@ -74,19 +74,13 @@ class SiteProcess:
         filled = msgspec.structs.replace(arguments, control=theirs.fileno(), lifeline=lifeline)
         try:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [
-                    *_interpreter(),
-                    *program,
-                    os.path.abspath(federation),
-                    name,
-                    msgspec.json.encode(filled).decode(),
-                ],
+                [*command, msgspec.json.encode(filled).decode()],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 pass_fds=(theirs.fileno(), lifeline, arguments.calls),
                 process_group=0,
-                env=_environment(),
+                env=environment(python),
             )
         except OSError as error:
             self._release()
@@ -98,7 +92,7 @@ class SiteProcess:
             os.close(log)
         self.pid = self._process.pid
         self._loop.add_reader(self._log, self._read_output)
-        self._watch()
+        EndWatch(self._process, self._exited)
 
     @property
     def running(self) -> bool:
@@ -123,7 +117,7 @@ class SiteProcess:
         lines = [line for line in self.output.splitlines() if line.strip()]
         if code >= 0:
             return _with_lines(f"exited with code {code}", lines[-_TOLD_LINES:] if code else [])
-        ended_by = _signal_name(-code)
+        ended_by = signal_name(-code)
         if ended_by not in _CRASHES:
             return f"killed by {ended_by}"
         crash = [index for index, line in enumerate(lines) if _CRASH_MARK in line]
@@ -136,9 +130,7 @@ class SiteProcess:
 
     def kill(self) -> None:
         """End it and all processes that it started, at once."""
-        if self.running:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, signal.SIGKILL)
+        kill_group(self._process)
 
     def kill_and_wait(self) -> None:
         """As `kill`, without an event loop: at the end of the interpreter."""
@@ -146,27 +138,7 @@ class SiteProcess:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=2)
 
-    def _watch(self) -> None:
-        try:
-            self._pidfd = os.pidfd_open(self.pid)
-        except (AttributeError, OSError):
-            threading.Thread(target=self._wait, name="dfmesh-site-exit", daemon=True).start()
-        else:
-            self._loop.add_reader(self._pidfd, self._exited)
-
-    def _wait(self) -> None:
-        """Wait in a thread, where the system has no process descriptors."""
-        if hasattr(os, "waitid"):
-            os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-        else:
-            self._process.wait()
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._exited)
-
     def _exited(self) -> None:
-        if self._pidfd >= 0:
-            self._loop.remove_reader(self._pidfd)
-            os.close(self._pidfd)
         self.kill()  # what its adapters started; before its id is free for others
         self._process.wait()
         self._loop.remove_reader(self._log)
@@ -206,32 +178,3 @@ class SiteProcess:
 
 def _with_lines(reason: str, lines: list[str]) -> str:
     return ":\n".join([reason, "\n".join(lines)]) if lines else reason
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-def _interpreter() -> list[str]:
-    if not sys.executable:
-        raise SessionError("site processes cannot be started: Python does not know its own executable")
-    # -P: the current directory must not hide modules that the site process itself needs to start
-    return [sys.executable, "-P", "-X", "faulthandler"]
-
-
-def _environment() -> dict[str, str]:
-    """Ours, made sure that dfmesh is found also if it was put on `sys.path` by the user's script."""
-    environment = dict(os.environ)
-    root = str(Path(dfmesh.__file__).resolve().parent.parent)
-    if root not in site.getsitepackages():
-        before = environment.get("PYTHONPATH")
-        environment["PYTHONPATH"] = os.pathsep.join([root, before] if before else [root])
-    return environment
-
-
-def import_path() -> tuple[str, ...]:
-    """The client's `sys.path` as a site process can use it."""
-    return tuple(dict.fromkeys(os.path.abspath(entry) for entry in sys.path))

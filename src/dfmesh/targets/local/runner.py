@@ -103,6 +103,7 @@ class LocalFederationRunner:
             program=self._program,
             on_output=self._on_output,
             log_level=self._log_level,
+            pythons=interpreters(self._config),
         )
         atexit.register(self._at_exit)
         try:
@@ -189,6 +190,19 @@ class LocalFederationRunner:
     def _at_exit(self) -> None:
         if self._supervisor is not None and os.getpid() == self._owner:
             self._supervisor.kill_now()
+
+
+def interpreters(config: FederationConfig) -> dict[str, str]:
+    """Give site to interpreter, of the sites that are not to run in ours.
+
+    A relative path in the federation file is relative to its directory; a name without `/` is looked for on PATH.
+    """
+    chosen = {}
+    for name, site in config.sites.items():
+        if site is not None and site.python is not None:
+            python = os.path.expanduser(site.python)
+            chosen[name] = os.path.join(config.path.parent, python) if os.sep in python else python
+    return chosen
 
 
 def _deliver_to(on_message: Callable[[AnyMessage], None]) -> Receive:

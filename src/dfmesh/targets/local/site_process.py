@@ -7,9 +7,7 @@ Started by the supervisor in the client only; it cannot be of use to a person. A
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
-import logging
 import os
 import signal
 import socket
@@ -21,8 +19,10 @@ import msgspec
 
 from dfmesh.engine import CLIENT_PREFIX, SUPERVISOR
 from dfmesh.engine.messages import AnyMessage, SiteLost
+from dfmesh.engine.stopping import let_sleep_be_stopped
 from dfmesh.errors import DfmeshError
-from dfmesh.targets.local import lifeline
+from dfmesh.processes import lifeline
+from dfmesh.processes.output import leave, log_to_standard_error, write_lines
 from dfmesh.targets.local.call_log import CallLog
 from dfmesh.targets.local.carrier import LocalCarrier
 from dfmesh.targets.local.control import (
@@ -150,14 +150,6 @@ class SiteProcess:
         lifeline.die()
 
 
-def leave(code: int) -> NoReturn:
-    """Exit without waiting for any thread."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
-            stream.flush()
-    os._exit(code)
-
-
 def main(arguments: list[str], make_runner: Callable[[], RunnerFactory]) -> NoReturn:
     """Run a site until the supervisor ends it.
 
@@ -170,9 +162,9 @@ def main(arguments: list[str], make_runner: Callable[[], RunnerFactory]) -> NoRe
     lifeline.arm(parsed.lifeline)
     for descriptor in (parsed.control, parsed.calls):
         os.set_inheritable(descriptor, False)
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]
-    _log_to_standard_error(parsed.log_level)
+    write_lines()
+    log_to_standard_error(parsed.log_level)
+    let_sleep_be_stopped()
     sys.path[:] = [*parsed.path, *(entry for entry in sys.path if entry not in parsed.path)]
     loop = _new_loop()
     loop.call_soon(_start, loop, federation, site, parsed, make_runner)
@@ -191,7 +183,7 @@ def _start(
     make_runner: Callable[[], RunnerFactory],
 ) -> None:
     try:
-        lifeline.watch_client(arguments.client, loop)
+        lifeline.watch_starter(arguments.client, loop)
         process = SiteProcess(site, arguments)
         loop.add_signal_handler(signal.SIGTERM, process.stop)
         process.start(federation, make_runner())
@@ -201,25 +193,6 @@ def _start(
     except BaseException:
         sys.excepthook(*sys.exc_info())
         leave(1)
-
-
-def _log_to_standard_error(level: str) -> None:
-    """Show what is logged: from a level that is asked for, else from WARNING on, unless adapters set up logging."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(_LogLine("%(levelname)s %(name)s: %(message)s"))
-    if level:
-        logging.getLogger().addHandler(handler)
-        logging.getLogger().setLevel(level)
-    else:
-        handler.setLevel(logging.WARNING)
-        logging.lastResort = handler  # unlike a handler at the root, it leaves `logging.basicConfig` its effect
-
-
-class _LogLine(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        if record.name == "root":  # logged without a logger of its own
-            record.name = record.module
-        return super().format(record)
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

@@ -12,13 +12,14 @@ import itertools
 import os
 import secrets
 import socket
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dfmesh.errors import SessionError
 from dfmesh.netir import Frame
+from dfmesh.processes.starting import import_path
 from dfmesh.targets.local.call_log import clear_table, read_table
 from dfmesh.targets.local.control import (
     AnyControl,
@@ -35,7 +36,7 @@ from dfmesh.targets.local.control import (
 from dfmesh.targets.local.door import TICKET_SIZE
 from dfmesh.targets.local.link import Link
 from dfmesh.targets.local.members import Client, Member, Site
-from dfmesh.targets.local.process import SITE_MODULE, SiteProcess, import_path
+from dfmesh.targets.local.process import SITE_MODULE, SiteProcess
 from dfmesh.targets.protocol import OnOutput
 from dfmesh.targets.wire import Codec, WireError
 
@@ -65,6 +66,7 @@ class Supervisor:
         program: Sequence[str] = SITE_MODULE,
         on_output: OnOutput | None = None,
         log_level: str = "",
+        pythons: Mapping[str, str] | None = None,
     ) -> None:
         """Prepare.
 
@@ -79,6 +81,7 @@ class Supervisor:
             program: Python's arguments that say what to run as a site.
             on_output: Gets site and line of what sites print; None if nobody wants it.
             log_level: From which level on sites log to what they print; empty to leave that to their adapters.
+            pythons: Site to the interpreter that is to run it; our own runs the others.
         """
         self._federation = federation
         self._sites = {name: Site(name) for name in sites}
@@ -89,7 +92,7 @@ class Supervisor:
         self._program = program
         self._on_output = on_output
         self._log_level = log_level
-        self._path = import_path()
+        self._pythons = pythons or {}
         self._codec = Codec(AnyControl)
         self._loop = asyncio.get_running_loop()
         self._linked: set[frozenset[str]] = set()
@@ -187,12 +190,27 @@ class Supervisor:
         site.started_at = self._loop.time()
         clear_table(site.calls)
         peers = tuple(name for name in self._sites if name != site.name)
+        python = self._pythons.get(site.name)
         arguments = SiteArguments(
-            self._homesite, peers, os.getpid(), -1, self._call_by_port, -1, site.calls, self._path, self._log_level
+            self._homesite,
+            peers,
+            os.getpid(),
+            -1,
+            self._call_by_port,
+            -1,
+            site.calls,
+            import_path(python),
+            self._log_level,
         )
         on_line = None if self._on_output is None else partial(self._on_output, site.name)
         process = SiteProcess(
-            self._federation, site.name, arguments, lambda process: self._exited(site, process), self._program, on_line
+            self._federation,
+            site.name,
+            arguments,
+            lambda process: self._exited(site, process),
+            self._program,
+            on_line,
+            python,
         )
         site.process = process
         generation = site.generation

@@ -1,4 +1,4 @@
-"""A site process does not outlive the client that started it, however either of them hangs or ends."""
+"""A process does not outlive the one that started it, however either of them hangs or ends."""
 
 from __future__ import annotations
 
@@ -26,13 +26,18 @@ def arm(lifeline: int) -> None:
         die()  # it closed before we asked to be told
 
 
-def watch_client(client: int, loop: asyncio.AbstractEventLoop) -> None:
-    """End this process also when the client is gone while a fork of it still holds the pipe open."""
-    if os.getppid() != client:
+def watch_starter(starter: int, loop: asyncio.AbstractEventLoop) -> None:
+    """End this process also when its starter is gone while a fork of that still holds the pipe open.
+
+    Args:
+        starter: Process id of who started us.
+        loop: Our event loop.
+    """
+    if os.getppid() != starter:
         die()
     if _LINUX:
         try:
-            loop.add_reader(os.pidfd_open(client), die)
+            loop.add_reader(os.pidfd_open(starter), die)
         except OSError:
             die()
 

@@ -1,0 +1,52 @@
+"""Chaos on target `local`: hundreds of jobs in federations whose sites and clients are killed, stopped and slowed.
+
+    python benchmarks/chaos.py --minutes 30 --seed 1
+
+Each job's end is checked against what plain Python says, given the faults that hit it; see docs/chaos.md. The exit
+code is 1 if anything was wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from chaos_run.driver import ROLES, Driver
+from chaos_run.replay import replay
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=2.0, help="how long (default: 2)")
+    parser.add_argument("--seed", type=int, default=1, help="of all choices (default: 1)")
+    parser.add_argument("--clients", nargs="+", choices=list(ROLES), default=list(ROLES), help="default: all")
+    parser.add_argument("--json", type=Path, help="write all figures to this file")
+    parser.add_argument("--directory", type=Path, help="where the run keeps its files (default: a temporary one)")
+    parser.add_argument("--keep", action="store_true", help="keep that directory also if all is right")
+    parser.add_argument("--replay", metavar="JOB", help="run only this job with its own faults, e.g. 1/stormy/0/17")
+    parser.add_argument("--times", type=int, default=1, help="how often to replay it")
+    given = parser.parse_args(arguments)
+    if given.replay:
+        return replay(given.replay, ROLES[given.replay.split("/")[1]].profile, given.times)
+    directory = given.directory or Path(tempfile.mkdtemp(prefix="chaos-"))
+    directory.mkdir(parents=True, exist_ok=True)
+    print(f"seed {given.seed}, clients {', '.join(given.clients)}, files in {directory}", flush=True)
+    driver = Driver(given.seed, given.minutes, directory.resolve(), given.clients)
+    asyncio.run(driver.run())
+    print(driver.tally.table(given.minutes))
+    if given.json:
+        given.json.write_text(json.dumps(driver.tally.as_json(), indent=1))
+    if driver.tally.wrong:
+        print(f"everything that was reported is in {directory}")
+        return 1
+    if not given.keep and not given.directory:
+        driver.forget()
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,108 @@
+"""What has happened in a run: counts, and the table that shows them."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, defaultdict
+from typing import Any
+
+from chaos_run.leftovers import growth
+
+REPORTED_PER_TEMPLATE = 10
+
+
+class Tally:
+    """All counts of a run."""
+
+    def __init__(self) -> None:
+        self.jobs: Counter[str] = Counter()
+        self.templates: Counter[str] = Counter()
+        self.faults: Counter[str] = Counter()
+        self.wrong: list[dict[str, Any]] = []
+        self.results = 0
+        self.survived = 0
+        self.seconds: list[float] = []
+        self.recoveries: list[float] = []
+        self.connecting: list[float] = []
+        self.orphans: list[float] = []
+        self.held: dict[str, list[dict[str, float]]] = defaultdict(list)
+
+    def take(self, client: str, record: dict[str, Any]) -> None:
+        """Take in what a client reports."""
+        self.faults.update(record.get("faults", {}))
+        match record["kind"]:
+            case "job":
+                outcome = record["status"] + (f": {record['cause']}" if record["cause"] else "")
+                self.jobs[outcome] += 1
+                self.templates[record["template"]] += 1
+                self.results += record["results"]
+                self.survived += record["survived"]
+                self.seconds.append(record["seconds"])
+            case "calm":
+                self.recoveries.append(record["seconds"])
+                for name, held in record["held"].items():
+                    self.held[f"{client}: {name}"].append(held)
+            case "connected":
+                self.connecting.append(record["seconds"])
+            case "wrong":
+                self.wrong.append({"client": client, **record})
+
+    def check_growth(self) -> None:
+        """Take note of processes that lived throughout the run and gathered something."""
+        for name, samples in self.held.items():
+            lived = name.endswith(": client") or samples[-1]["age"] > 0.8 * len(samples)
+            for said in growth(samples) if lived else []:
+                self.wrong.append({"client": name, "job": "", "template": "growth", "wrong": [said]})
+
+    def as_json(self) -> dict[str, Any]:
+        """Give all of it."""
+        return {
+            "jobs": dict(self.jobs),
+            "templates": dict(self.templates),
+            "faults": dict(self.faults),
+            "fault_count": self.faults.total(),
+            "results": self.results,
+            "survived": self.survived,
+            "job_seconds": _spread(self.seconds),
+            "recovery_seconds": _spread(self.recoveries),
+            "connecting_seconds": _spread(self.connecting),
+            "orphan_seconds": _spread(self.orphans),
+            "held": {name: [samples[0], samples[-1]] for name, samples in self.held.items()},
+            "wrong": self.wrong,
+        }
+
+    def table(self, minutes: float) -> str:
+        """Show all of it."""
+        lines = ["", f"{self.faults.total():,} faults in {minutes:.1f} minutes"]
+        lines += [f"  {count:7,}  {kind}" for kind, count in self.faults.most_common()]
+        lines += ["", f"{self.jobs.total():,} jobs with {self.results:,} results, each checked"]
+        lines += [f"  {count:7,}  {outcome}" for outcome, count in self.jobs.most_common()]
+        lines += [f"  {self.survived:7,}  finished though a site of theirs was killed meanwhile", ""]
+        for what, values in (
+            ("a job took", self.seconds),
+            ("all sites worked again after a storm within", self.recoveries),
+            ("sites and first result after a start within", self.connecting),
+            ("no process was left after the kill of a client within", self.orphans),
+        ):
+            if values:
+                spread = _spread(values)
+                lines.append(f"{what}: median {spread['median']:.2f} s, most {spread['most']:.2f} s ({len(values)})")
+        lines += ["", "held in calm phases, first and last: memory, descriptors, threads"]
+        for name, samples in sorted(self.held.items()):
+            first, last = (_shown(sample) for sample in (samples[0], samples[-1]))
+            lines.append(f"  {name:24} {first}   {last}")
+        lines += [
+            "",
+            f"{len(self.wrong)} wrong outcomes" if self.wrong else "every job ended as it should; nothing is left",
+        ]
+        return "\n".join(lines)
+
+
+def _shown(held: dict[str, float]) -> str:
+    return f"{held['memory'] / 2**20:6.0f} MB {held['descriptors']:4.0f} {held['threads']:4.0f}"
+
+
+def _spread(values: list[float]) -> dict[str, float]:
+    if not values:
+        return {}
+    return {"median": statistics.median(values), "most": max(values), "count": len(values)}

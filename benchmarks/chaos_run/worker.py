@@ -1,0 +1,205 @@
+"""Runs jobs one after the other: draws a case, submits it, does its faults, and judges its end."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chaos_run.case import Case, Draft, Template
+from chaos_run.faults import LATE, FaultLog, Injector, Loss, PlannedFault, Profile, plan_faults
+from chaos_run.faulty_templates import DEADLY, HARMLESS
+from chaos_run.oracle import Outcome, judge
+from chaos_run.templates import SOUND
+from dfmesh import Federation, SessionError
+
+JOB_LIMIT = 90.0
+"""Seconds after which a job counts as hanging; the longest takes about 5 alone, and a dead site is back within 10."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job of the plan; the same for the same name.
+
+    Attributes:
+        name: `seed/client/incarnation/number`.
+        template: Name of the template.
+        case: What is submitted.
+        faults: What is done to it.
+        iterates: Whether its results are iterated over while it runs.
+    """
+
+    name: str
+    template: str
+    case: Case
+    faults: list[PlannedFault]
+    iterates: bool
+
+
+def draw_job(name: str, profile: Profile, ops: Any, scratch: Path) -> Job:
+    """Draw a job; everything follows from its name and the profile."""
+    source = random.Random(name)
+    kind = source.random()
+    templates: tuple[Template, ...] = SOUND
+    if kind < profile.deadly:
+        templates = DEADLY
+    elif kind < profile.deadly + profile.harmless:
+        templates = HARMLESS
+    template = source.choice(templates)
+    draft = Draft(source, ops, name.replace("/", "-"), scratch)
+    template(draft)
+    case = draft.case
+    case.name = template.__name__
+    return Job(name, case.name, case, plan_faults(source, profile, case), source.random() < 0.4)
+
+
+class Worker:
+    """Runs jobs in a session that others use, too."""
+
+    def __init__(
+        self,
+        federation: Federation,
+        session: Callable[[], tuple[Any, Callable[[], bool]]],
+        log: FaultLog,
+        injector: Injector,
+        report: Callable[..., None],
+    ) -> None:
+        """Begin.
+
+        Args:
+            federation: What is submitted to.
+            session: Gives the session that is open now, and what says whether it was closed by us.
+            log: Of all faults.
+            injector: Does faults.
+            report: Gets what happened, as `report(kind, **fields)`.
+        """
+        self._federation = federation
+        self._session = session
+        self._log = log
+        self._injector = injector
+        self._report = report
+
+    def run(self, job: Job) -> bool:
+        """Run a job and report on it; False if it hangs."""
+        case, (session, was_closed) = job.case, self._session()
+        begin = time.monotonic()
+        self._begin_losses(job, begin)
+        try:
+            compiled = session.prepare(case.pipeline)
+            submitted = session.submit(compiled, iter(case.sets) if case.iterated else case.sets)
+        except SessionError as error:
+            if not was_closed():
+                self._wrong(job, begin, [f"was not taken: {error}"], {})
+            return True
+        iterated = _Iteration(submitted) if job.iterates else None
+        cancelled = threading.Event()
+
+        def cancel() -> None:
+            cancelled.set()
+            submitted.cancel()
+
+        self._injector.run(job.faults, begin, submitted.wait, cancel)
+        over = submitted.wait(max(1.0, begin + JOB_LIMIT - time.monotonic()))
+        end = time.monotonic()
+        self._log.settle(job.name, end + LATE)
+        if not over:
+            self._hangs(job, submitted, begin)
+            return False
+        outcome = Outcome(
+            str(submitted.status),
+            _items(submitted),
+            list(submitted.errors),
+            frozenset(compiled.nets),
+            cancelled.is_set() or was_closed(),
+            iterated.taken() if iterated else None,
+            case.once_log.read_text().splitlines() if case.once_log and case.once_log.exists() else [],
+            self._log.losses(begin, end),
+        )
+        wrong = judge(case, outcome)
+        if wrong:
+            self._wrong(job, begin, wrong, {"status": outcome.status, "errors": list(map(str, outcome.errors[:20]))})
+        self._over(job, outcome, begin, bool(wrong))
+        return True
+
+    def _begin_losses(self, job: Job, begin: float) -> None:
+        for death in job.case.deaths:
+            self._log.lose(Loss(death.site, death.reason, begin, begin + 2 * JOB_LIMIT, job.name))
+
+    def _over(self, job: Job, outcome: Outcome, begin: float, wrong: bool) -> None:
+        for path in job.case.once_log, *self._scratch_of(job):
+            if path is not None:
+                path.unlink(missing_ok=True)
+        # An adapter that was to misbehave may have been kept from it by what else has hit the job.
+        undisturbed = not outcome.cancelled and not any(error.kind == "SiteLost" for error in outcome.errors)
+        died = any(error.node == death.node for error in outcome.errors for death in job.case.deaths)
+        if undisturbed or died:
+            for kind, count in job.case.faults.items():
+                self._log.add(kind, f"in job {job.name}", count)
+        lost = any(error.kind == "SiteLost" for error in outcome.errors)
+        hit = any(loss.site in outcome.sites and not loss.job and loss.since > begin for loss in outcome.losses)
+        self._report(
+            "job",
+            template=job.template,
+            status=outcome.status,
+            cause=("site lost" if lost else "operation") if outcome.status == "failed" else "",
+            survived=outcome.status == "finished" and hit,
+            results=len(outcome.items),
+            seconds=time.monotonic() - begin,
+            wrong=wrong,
+            faults=self._log.take_counts(),
+        )
+
+    def _scratch_of(self, job: Job) -> list[Path]:
+        directory = job.case.once_log.parent if job.case.once_log else None
+        return list(directory.glob(f"{job.name.replace('/', '-')}.*")) if directory else []
+
+    def _hangs(self, job: Job, submitted: Any, begin: float) -> None:
+        try:
+            progress = str(submitted.progress(5.0))
+        except Exception as error:
+            progress = f"no progress: {error!r}"
+        wrong = [f"is not over after {JOB_LIMIT} s: {submitted.status}"]
+        self._wrong(job, begin, wrong, {"progress": progress, "results": len(_items(submitted))})
+        submitted.cancel()
+
+    def _wrong(self, job: Job, begin: float, wrong: list[str], more: dict[str, Any]) -> None:
+        now = time.monotonic()
+        self._report(
+            "wrong",
+            job=job.name,
+            template=job.template,
+            wrong=wrong[:20],
+            planned=[str(fault) for fault in job.faults],
+            pipeline=job.case.pipeline.model_dump_json(),
+            sets=repr(job.case.sets)[:500],
+            history=self._log.history(begin, now)[-150:],
+            took=now - begin,
+            **more,
+        )
+
+
+class _Iteration:
+    """Goes through the results of a job while it runs."""
+
+    def __init__(self, job: Any) -> None:
+        self._keys: list[tuple[str, tuple[int, ...]]] = []
+        self._thread = threading.Thread(target=self._run, args=(job,), daemon=True)
+        self._thread.start()
+
+    def _run(self, job: Any) -> None:
+        for item in job:
+            self._keys.append((item.place, tuple(item.frame)))
+
+    def taken(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Wait for its end, which comes with that of the job, and give what it has seen."""
+        self._thread.join(10)
+        return [*self._keys, *([("the iteration has no end", ())] if self._thread.is_alive() else [])]
+
+
+def _items(job: Any) -> list[tuple[str, tuple[int, ...], Any]]:
+    results = job.partial_result()
+    return [(place, tuple(item.frame), item.value) for place in results for item in results.items_of(place)]

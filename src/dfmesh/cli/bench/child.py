@@ -1,0 +1,105 @@
+"""The process that measures one system: `python -m dfmesh.cli.bench.child SYSTEM ORDERS`.
+
+ORDERS is JSON: a list of `{"case": ..., "measure": ..., "parameters": {...}}`. One JSON line is printed for each of them,
+with the same `case` and either `figures`, or `refused` or `failed` with the reason. Anything else that a system prints
+is not a line of ours. Only the standard library and the system itself are imported here.
+"""
+
+from __future__ import annotations
+
+import time
+
+BEGIN = time.perf_counter()
+
+import json  # noqa: E402 - the clock of a cold start begins before the imports
+import sys  # noqa: E402
+from collections.abc import Callable  # noqa: E402
+from typing import Any  # noqa: E402
+
+LINE_START = '{"case": '
+COLD = "cold"
+IMPORTING = "importing"
+
+
+def measure_orders(make: Callable[[], Any], orders: list[dict[str, Any]]) -> None:
+    """Measure a system as ordered, and print what was found.
+
+    Args:
+        make: Gives the system, not started; nothing heavy should have been imported for it before.
+        orders: As the module says.
+    """
+    from dfmesh.cli.bench import measures
+
+    known = dict(measures.measures())
+    system = make()
+    at_begin = [order for order in orders if order["measure"] == COLD]
+    with_nothing_running = [order for order in orders if order["measure"] == IMPORTING]
+    if len(with_nothing_running) < len(orders):
+        with system:
+            for order in at_begin:
+                report(order, measures.cold, system, begin=BEGIN)
+            for order in orders:
+                if order["measure"] in known:
+                    report(order, known[order["measure"]], system)
+    for order in with_nothing_running:
+        report(order, measures.importing, system)
+
+
+def report(order: dict[str, Any], measure: Callable[..., dict[str, float]], system: Any, **more: Any) -> None:
+    """Carry out one order and print its line."""
+    from dfmesh.cli.bench.system import CannotStateError
+
+    line: dict[str, Any] = {"case": order["case"]}
+    try:
+        line["figures"] = measure(system, **order["parameters"], **more)
+    except CannotStateError as error:
+        line["refused"] = str(error)
+    except Exception as error:  # Whatever a system does wrong is a line of the table.
+        line["failed"] = f"{type(error).__name__}: {last_line(str(error))}"
+    print(f"\n{json.dumps(line)}", flush=True)
+
+
+def last_line(text: str) -> str:
+    """Give the last line of a message, which is where a remote traceback says what happened."""
+    written = [line.strip() for line in text.splitlines() if line.strip()]
+    return written[-1] if written else "no message"
+
+
+def lines(output: str) -> list[dict[str, Any]]:
+    """Find our lines in what a child printed."""
+    return [json.loads(line) for line in output.splitlines() if line.startswith(LINE_START)]
+
+
+def main(systems: dict[str, Callable[[], Any]] | None = None) -> None:
+    """Measure the system that the command line names.
+
+    Args:
+        systems: What makes each system, by name; None for floor and dfmesh.
+    """
+    name, orders = sys.argv[1:]
+    measure_orders((systems or OWN_SYSTEMS)[name], json.loads(orders))
+
+
+def _floor() -> Any:
+    from dfmesh.cli.bench.floor import Floor
+
+    return Floor()
+
+
+def _batched_floor() -> Any:
+    from dfmesh.cli.bench.floor import Floor
+    from dfmesh.cli.bench.floor_messages import BATCHED
+
+    return Floor(BATCHED)
+
+
+def _mesh() -> Any:
+    from dfmesh.cli.bench.mesh import Mesh
+
+    return Mesh()
+
+
+OWN_SYSTEMS: dict[str, Callable[[], Any]] = {"floor": _floor, "floor-batched": _batched_floor, "dfmesh": _mesh}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""How a system is measured: the same code for every one. Only the standard library is imported here."""
+
+from __future__ import annotations
+
+import math
+import os
+import reprlib
+import statistics
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from dfmesh.cli.bench import resources
+from dfmesh.cli.bench.system import SITES, Client, System
+
+CLIENT_THREADS = 8
+IN_FLIGHT_PER_THREAD = 16
+HOPS = 64
+WARM_UP_ITEMS = 250
+FEWEST_ITEMS = 250
+IMPORT_REPEATS = 5
+IMPORT_LIMIT_SECONDS = 120.0
+SETTLING_SECONDS = 1.0
+
+Figures = dict[str, float]
+"""Figures by name: seconds, things per second, bytes, or a share of a core."""
+
+
+class WrongResultError(Exception):
+    """A system gave a wrong result: a fast wrong answer is no figure."""
+
+
+def check(found: object, expected: object, what: str) -> None:
+    """Compare a result with what it should be.
+
+    Raises:
+        WrongResultError: it is another.
+    """
+    if found != expected:
+        raise WrongResultError(f"wrong result of {what}: {reprlib.repr(found)} instead of {reprlib.repr(expected)}")
+
+
+def timed_calls(call: Callable[[int], object], seconds: float, at_least: int = 3) -> list[float]:
+    """Give the durations of calls made one after the other until `seconds` have passed, and `at_least` were made."""
+    durations: list[float] = []
+    begin = time.perf_counter()
+    while True:
+        start = time.perf_counter()
+        if len(durations) >= at_least and start - begin >= seconds:
+            return durations
+        call(len(durations))
+        durations.append(time.perf_counter() - start)
+
+
+def cold(system: System, begin: float) -> Figures:
+    """Start a system and get a result from every site.
+
+    Args:
+        system: Not yet started; it is stopped by whoever made it.
+        begin: When the clock started, before the imports.
+    """
+    check(system.first_results(), list(range(len(SITES))), "the first jobs")
+    return {"first_results": time.perf_counter() - begin}
+
+
+def latency(system: System, seconds: float) -> Figures:
+    """Time jobs of one operation, one after the other."""
+
+    def call(number: int) -> None:
+        check(system.call(number), number, "a job")
+
+    timed_calls(call, min(0.3, seconds))
+    ranked = sorted(timed_calls(call, seconds))
+    return {
+        "job_median": statistics.median(ranked),
+        "job_p99": ranked[min(len(ranked) - 1, math.ceil(len(ranked) * 0.99))],
+        "jobs_per_second": len(ranked) / sum(ranked),
+    }
+
+
+def first_value(system: System, seconds: float) -> Figures:
+    """Time jobs of one operation until their value is there."""
+    waits: list[float] = []
+    timed_calls(lambda number: waits.append(system.first_value(number)), seconds)
+    return {"first_value": statistics.median(waits)}
+
+
+def parallel(
+    system: System, seconds: float, threads: int = CLIENT_THREADS, depth: int = IN_FLIGHT_PER_THREAD
+) -> Figures:
+    """Count jobs of several clients that each keep some in flight."""
+    clients = [system.client() for _ in range(threads)]
+    with ThreadPoolExecutor(threads) as pool:
+        _run_clients(clients, pool, min(0.2, seconds), depth)
+        return {"jobs_per_second": _run_clients(clients, pool, seconds, depth)}
+
+
+def _run_clients(clients: list[Client], pool: ThreadPoolExecutor, seconds: float, depth: int) -> float:
+    begin = time.perf_counter()
+
+    def work(client: Client) -> int:
+        open_jobs: deque[Any] = deque()
+        done = 0
+        while time.perf_counter() - begin < seconds:
+            open_jobs.append(client.submit(done + len(open_jobs)))
+            if len(open_jobs) >= depth:
+                client.take(open_jobs.popleft())
+                done += 1
+        while open_jobs:
+            client.take(open_jobs.popleft())
+            done += 1
+        return done
+
+    done = sum(pool.map(work, clients))
+    return done / (time.perf_counter() - begin)
+
+
+def items(system: System, seconds: float, count: int, budget: float = math.inf) -> Figures:
+    """Count items per second.
+
+    Args:
+        system: The system.
+        seconds: How long to repeat it, at least once.
+        count: Items of a job.
+        budget: Seconds that one job may take: a slow system gets fewer items, and `count` says how many.
+    """
+
+    def run(number: int) -> float:
+        begin = time.perf_counter()
+        check(system.items(number), number * (number - 1) // 2, "the items")
+        return time.perf_counter() - begin
+
+    run(min(count, WARM_UP_ITEMS))
+    probed = min(count, 4 * WARM_UP_ITEMS)
+    rate = probed / run(probed)
+    if count > rate * budget:
+        count = min(count, max(FEWEST_ITEMS, two_digits(rate * budget)))
+    durations = timed_calls(lambda _: run(count), seconds, at_least=1)
+    return {"items_per_second": count * len(durations) / sum(durations), "count": count}
+
+
+def two_digits(number: float) -> int:
+    """Round a number down to two significant digits."""
+    unit = 10 ** max(0, int(math.log10(max(number, 1))) - 1)
+    return int(number // unit * unit)
+
+
+def chains(system: System, seconds: float, hops: int = HOPS, count: int = 8) -> Figures:
+    """Measure the processor time, of all processes of the run, that an operation costs, and its rate."""
+    expected = list(range(count))
+
+    def run(_: int) -> None:
+        check(system.chains(hops, count), expected, "the chains")
+
+    run(0)
+    processes = resources.processes_of_run()
+    before = resources.cpu_seconds(processes)
+    durations = timed_calls(run, seconds, at_least=1)
+    spent = resources.cpu_seconds(processes) - before
+    operations = hops * count * len(durations)
+    return {"cpu_per_hop": spent / operations, "hops_per_second": operations / sum(durations)}
+
+
+def arrays(system: System, seconds: float, size: int, count: int) -> Figures:
+    """Measure how fast arrays move from site a to site b."""
+    from dfmesh.cli.bench.operations import probes
+
+    expected = probes(size, count)
+
+    def run(_: int) -> None:
+        check(system.arrays(size, count), expected, "the arrays")
+
+    run(0)
+    durations = timed_calls(run, seconds, at_least=2)
+    return {"bytes_per_second": size * count * len(durations) / sum(durations)}
+
+
+def array_memory(system: System, size: int) -> Figures:
+    """Measure by how much the resident memory of both sides rises at most, while an array is made, moved and read."""
+    from dfmesh.cli.bench.operations import fresh_array, probe
+
+    small = 4096
+    check(system.fresh_array(small), probe(fresh_array(small)), "a small array")
+    pids = system.site_processes()
+    before = {}
+    for site in ("a", "b"):
+        resources.reset_peak(pids[site])
+        before[site] = resources.resident_bytes(pids[site])
+    check(system.fresh_array(size), size // 8 // 512, "an array")
+    rise = {site: resources.peak_bytes(pids[site]) - before[site] for site in ("a", "b")}
+    return {"sender_beyond_value": rise["a"] - size, "receiver_beyond_value": rise["b"] - size}
+
+
+def at_rest(system: System, seconds: float) -> Figures:
+    """Measure what four sites need that were used once and have nothing to do; the client is not counted."""
+    pids = system.site_processes()
+    resident = statistics.median(map(resources.resident_bytes, pids.values()))
+    check(system.first_results(), list(range(len(SITES))), "the first jobs")
+    processes = resources.processes_of_run() - {os.getpid()}
+    time.sleep(SETTLING_SECONDS)
+    before, woken, begin = resources.cpu_seconds(processes), resources.wake_ups(processes), time.perf_counter()
+    time.sleep(seconds)
+    elapsed = time.perf_counter() - begin
+    return {
+        "site_bytes": resident,
+        "all_bytes": resources.proportional_bytes(processes),
+        "cpu_share": (resources.cpu_seconds(processes) - before) / elapsed,
+        "wake_ups_per_second": (resources.wake_ups(processes) - woken) / elapsed,
+    }
+
+
+def importing(system: System, repeats: int = IMPORT_REPEATS) -> Figures:
+    """Time what a user's script imports, in fresh interpreters; the first run only fills the caches."""
+    script = f"import time; b = time.perf_counter()\n{system.import_statement}\nprint(time.perf_counter() - b)"
+    found = []
+    for _ in range(repeats + 1):
+        done = subprocess.run(  # noqa: S603 - our own interpreter and words
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=IMPORT_LIMIT_SECONDS
+        )
+        found.append(float(done.stdout.splitlines()[-1]))
+    return {"import": statistics.median(found[1:])}
+
+
+def measures() -> Iterator[tuple[str, Callable[..., Figures]]]:
+    """List what can be asked of a running system, by name."""
+    for measure in (latency, first_value, parallel, items, chains, arrays, array_memory, at_rest):
+        yield measure.__name__, measure

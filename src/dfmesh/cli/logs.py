@@ -1,0 +1,91 @@
+"""`dfmesh logs`: what sites have printed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from dfmesh.api import did_you_mean
+from dfmesh.cli.failures import CommandError
+from dfmesh.errors import SessionError
+from dfmesh.session.host import Host
+
+_PART_SIZE = 256 * 1024
+
+
+def show_lines(site: str | None, job: str | None, wanted: str | None, *, follow: bool) -> None:
+    """Show what sites have printed.
+
+    Args:
+        site: Only what this site has printed; None for all.
+        job: Only what was printed in the time of this job; None for all.
+        wanted: Federation file or name of the host; None for the only one.
+        follow: Whether to go on with what is printed from now on.
+
+    Raises:
+        SessionError: none is up, or there is no such job.
+        CommandError: there is no such site.
+        BrokenPipeError: nobody reads any more.
+    """
+    try:
+        host = Host(wanted)
+    except SessionError:
+        if wanted is None or job is not None or follow or not _show_kept(site, wanted):
+            raise
+        return
+    if site is not None and site not in (*host.record.sites, "host"):
+        raise CommandError(f"no site {site!r}; {did_you_mean(site, list(host.record.sites))}")
+    printer = _Printer(site)
+    with host:
+        try:
+            host.lines(printer.take, job or "", follow=follow)
+        finally:
+            if printer.error is not None:
+                raise printer.error
+
+
+def _show_kept(site: str | None, wanted: str) -> bool:
+    """Show what is kept of a host that is not up; False if there is nothing."""
+    from dfmesh.targets.up.directories import host_name, state_directory
+    from dfmesh.targets.up.site_log import read_log
+
+    name = host_name(Path(wanted)) if os.path.isfile(wanted) else os.path.basename(wanted)
+    directory = state_directory(name) / "lines"
+    if not directory.is_dir():
+        return False
+    printer = _Printer(site)
+    position, data = 0, b"."
+    while data:
+        data, position = read_log(directory, position, _PART_SIZE)
+        printer.take(data, not data)
+    return True
+
+
+class _Printer:
+    """Prints lines.
+
+    Attributes:
+        error: Why that is not possible any more; None while it is.
+    """
+
+    def __init__(self, site: str | None) -> None:
+        self.error: BrokenPipeError | None = None
+        self._site = site
+        self._rest = b""
+
+    def take(self, data: bytes, end: bool) -> None:
+        """Print lines, each given as `time site text`; a part may end within a line."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        shown = (self._line(line.decode("utf-8", "replace")) for line in lines)
+        try:
+            sys.stdout.write("".join(line for line in shown if line))
+            sys.stdout.flush()
+        except BrokenPipeError as error:
+            self.error = error
+            raise
+
+    def _line(self, line: str) -> str:
+        time, _, rest = line.partition(" ")
+        site, _, text = rest.partition(" ")
+        return f"{time} [{site}] {text}\n" if self._site in (None, site) else ""

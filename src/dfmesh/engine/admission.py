@@ -1,0 +1,74 @@
+"""What a site objects to in the part of a job that it is asked to run."""
+
+from __future__ import annotations
+
+from dfmesh.engine.adapters import SiteAdapters
+from dfmesh.netir import Call, NetIR, Reduce
+from dfmesh.netir.interface import interface_differences
+
+
+def objections(net: NetIR, site: str, homesite: str, adapters: SiteAdapters) -> list[str]:
+    """Say why a site will not run a net; nothing is loaded for that.
+
+    Args:
+        net: What it is asked to run.
+        site: Its name.
+        homesite: Site whose jobs it takes part in.
+        adapters: What it offers.
+    """
+    if net.site != site or net.homesite != homesite:
+        return [f"the net is for site {net.site!r} with homesite {net.homesite!r}"]
+    missing = [
+        f"does not offer {_named(operation, provider)}"
+        for operation, provider in net.operations()
+        if not adapters.offers(operation, provider)
+    ]
+    if missing:
+        return missing
+    return _other_interfaces(net, adapters) or [
+        f"does not say that {_named(operation, provider)} is idempotent, as the job takes it to be"
+        for operation, provider in _repeatable(net)
+        if not adapters.is_idempotent(operation, provider)
+    ]
+
+
+def _other_interfaces(net: NetIR, adapters: SiteAdapters) -> list[str]:
+    """Operations that mean something else to the client than to the site."""
+    found = []
+    for operation, _ in net.operations():
+        stated = net.interfaces.get(operation)
+        here = adapters.interface(operation)
+        if stated is not None and stated != here:
+            spec = adapters.config.operations[operation]
+            differences = "; ".join(interface_differences(here, stated))
+            found.append(
+                f"offers {operation} otherwise than the pipeline was compiled against: {differences} ({spec.location})"
+            )
+    return list(dict.fromkeys(found)) or [
+        f"has no parameter {parameter!r} of {_named(operation, provider)}, which the pipeline gives"
+        for operation, provider, parameter in _given(net)
+        if not adapters.takes(operation, provider, parameter)
+    ]
+
+
+def _given(net: NetIR) -> dict[tuple[str, str | None, str], None]:
+    given: dict[tuple[str, str | None, str], None] = {}
+    for transition in net.transitions:
+        action = transition.action
+        if isinstance(action, Call | Reduce):
+            names = [*action.arguments, *((action.left, action.right) if isinstance(action, Reduce) else ())]
+            given.update(dict.fromkeys((action.operation, action.provider, name) for name in names))
+    return given
+
+
+def _repeatable(net: NetIR) -> dict[tuple[str, str | None], None]:
+    actions = [transition.action for transition in net.transitions]
+    return {
+        (action.operation, action.provider): None
+        for action in actions
+        if isinstance(action, Call | Reduce) and action.idempotent
+    }
+
+
+def _named(operation: str, provider: str | None) -> str:
+    return operation + (f" by provider {provider!r}" if provider else "")

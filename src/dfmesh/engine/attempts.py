@@ -1,0 +1,54 @@
+"""Attempts: a job that lost a site is begun again from its unfinished frames, if nothing is harmed by that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from dfmesh.netir import Call, NetIR, Reduce, Transition
+
+MAX_ATTEMPTS = 5
+"""How often a job is begun; one that loses a site each time is likely to be why."""
+
+_MARK = "#"
+
+
+def attempt_id(job: str, submission: int, attempt: int) -> str:
+    """Name an attempt of a job between the sites, so that nothing of an earlier one can be mistaken for its own.
+
+    Args:
+        job: The job's id, which is also that of its first attempt.
+        submission: Which submission of the job, from 1 on.
+        attempt: Which attempt of that, from 1 on.
+    """
+    return job if submission == attempt == 1 else f"{job}{_MARK}{submission}.{attempt}"
+
+
+def job_of(attempt: str) -> str:
+    """Give the id of the job that an attempt is of."""
+    return attempt.partition(_MARK)[0]
+
+
+def is_job_id(name: str) -> bool:
+    """Whether a client may call a job so."""
+    return bool(name) and _MARK not in name
+
+
+def runs_once(transition: Transition) -> bool:
+    """Whether a transition calls an operation that must not run twice for the same frame."""
+    action = transition.action
+    return isinstance(action, Call | Reduce) and not action.idempotent
+
+
+def once_only(nets: Iterable[NetIR]) -> tuple[tuple[NetIR, Transition], ...]:
+    """List what must not run twice, with the net it is in."""
+    return tuple((net, transition) for net in nets for transition in net.transitions if runs_once(transition))
+
+
+def survivable(nets: Mapping[str, NetIR]) -> frozenset[str]:
+    """Name the sites without which a job can be begun again: none of what has to be repeated for that runs once only.
+
+    What a lost site did is gone, so all of that is repeated; the others keep what must not run twice. With the
+    homesite all is gone.
+    """
+    bound = {net.site for net, _ in once_only(nets.values())}
+    return frozenset(site for site, net in nets.items() if site not in bound and (site != net.homesite or not bound))

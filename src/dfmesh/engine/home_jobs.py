@@ -1,0 +1,91 @@
+"""HomeJobs: the jobs that clients have submitted to a site, which is their homesite."""
+
+from __future__ import annotations
+
+from dfmesh.engine.attempts import is_job_id, job_of
+from dfmesh.engine.carrier import Carrier
+from dfmesh.engine.home_job import HomeJob, Send
+from dfmesh.engine.messages import AnyMessage, CancelJob, Failure, JobRefused, SiteLost, SubmitJob
+from dfmesh.engine.site_loss import lost_failures
+from dfmesh.engine.submission import read_nets
+from dfmesh.netir import NetIR
+
+
+class HomeJobs:
+    """All jobs of one homesite. A pure state machine, as far as its carrier is.
+
+    Attributes:
+        jobs: Those that are not over, by id.
+    """
+
+    def __init__(self, site: str, carrier: Carrier) -> None:
+        """Begin with none.
+
+        Args:
+            site: Name of the homesite.
+            carrier: Sends messages.
+        """
+        self.jobs: dict[str, HomeJob] = {}
+        self._site = site
+        self._carrier = carrier
+
+    def from_client(self, peer: str, message: AnyMessage) -> None:
+        """Take in a message of a client. One about a job that is not that client's is dropped."""
+        if isinstance(message, SubmitJob):
+            self._submit(peer, message)
+            return
+        home = self.jobs.get(message.job)
+        if home is not None and home.client == peer:
+            self._send(home, home.handle(peer, message))
+
+    def from_site(self, peer: str, message: AnyMessage) -> None:
+        """Take in a message of a site that takes part."""
+        home = self.jobs.get(message.job) or self.jobs.get(job_of(message.job))
+        if home is not None:
+            self._send(home, home.handle(peer, message))
+
+    def _submit(self, peer: str, message: SubmitJob) -> None:
+        problems: list[str] = []
+        nets: dict[str, NetIR] = {}
+        if message.job in self.jobs:
+            problems.append(f"the job id {message.job!r} is in use")
+        elif not is_job_id(message.job):
+            problems.append(f"{message.job!r} is no job id")
+        else:
+            nets, problems = read_nets(message.nets)
+        if problems:
+            self.refuse(message.job, problems, peer)
+            return
+        self.begin(HomeJob(message.job, peer, nets, message.nets, message.submission))
+
+    def begin(self, home: HomeJob) -> None:
+        """Start a job whose nets have been checked."""
+        self.jobs[home.job] = home
+        self._send(home, home.start())
+
+    def refuse(self, job: str, problems: list[str], peer: str) -> None:
+        """Tell a client that a job will not run."""
+        failures = tuple(Failure(self._site, "submit", "", (), "", "JobRefused", problem) for problem in problems)
+        self._carrier.send(peer, JobRefused(job, failures))
+
+    def client_lost(self, peer: str) -> None:
+        """A client has gone: its jobs are cancelled."""
+        for home in [home for home in self.jobs.values() if home.client == peer]:
+            self._send(home, home.handle(peer, CancelJob(home.job, "the client is gone")))
+
+    def site_lost(self, lost: SiteLost) -> None:
+        """Another site has died."""
+        for home in list(self.jobs.values()):
+            net = home.net(lost.site)
+            if net is not None:
+                self._send(home, home.site_lost(lost.site, lost_failures(net, home.job, lost)))
+
+    def close(self) -> None:
+        """Forget all jobs."""
+        self.jobs.clear()
+
+    def _send(self, home: HomeJob, sends: list[Send]) -> None:
+        for peer, message in sends:
+            home.count_sent(peer, self._carrier.send(peer, message))
+        if home.over:
+            self.jobs.pop(home.job, None)

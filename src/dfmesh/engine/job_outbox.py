@@ -1,0 +1,199 @@
+"""JobOutbox: what one job sends from one site, packed, counted and in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from dfmesh.engine import events, messages
+from dfmesh.engine.carrier import Carrier
+from dfmesh.engine.messages import AnyMessage, Failure, Payload
+from dfmesh.engine.statistics import Statistics
+from dfmesh.engine.tokens import SKIPPED, Failed
+from dfmesh.engine.wiring import WiredNet
+from dfmesh.errors import ValueEncodingError
+from dfmesh.netir import Frame
+
+Soon = Callable[[Callable[[], None]], Any]
+"""Runs a function when the event loop has handled what is there now."""
+
+
+class SendingServices(Protocol):
+    """What a site has to send with.
+
+    Attributes:
+        carrier: Sends messages.
+        soon: Defers a function to the end of the current turn of the event loop.
+    """
+
+    @property
+    def carrier(self) -> Carrier: ...  # noqa: D102
+    @property
+    def soon(self) -> Soon: ...  # noqa: D102
+
+
+class JobOutbox:
+    """Carries out the instructions of one NetRunner that send something.
+
+    Attributes:
+        sent: Messages sent so far that other sites count, by receiving site.
+        bytes_sent: Bytes of all messages sent so far, by peer.
+        iterations: Iterations done here of which their loops have not been told yet, by site and scope.
+    """
+
+    def __init__(
+        self,
+        job: str,
+        wired: WiredNet,
+        services: SendingServices,
+        statistics: list[Statistics],
+        on_flushed: Callable[[], None],
+    ) -> None:
+        """Get ready to send.
+
+        Args:
+            job: Id of the job.
+            wired: The site's part of it.
+            services: What moves the messages.
+            statistics: Of each transition; what it sends is noted there.
+            on_flushed: Called when what had been put off to the end of a turn was sent.
+        """
+        self.sent: dict[str, int] = {}
+        self.bytes_sent: dict[str, int] = {}
+        self.iterations: dict[tuple[str, int], list[Frame]] = {}
+        self._job = job
+        self._wired = wired
+        self._site = wired.net.site
+        self._homesite = wired.net.homesite
+        self._carrier = services.carrier
+        self._soon = services.soon
+        self._statistics = statistics
+        self._on_flushed = on_flushed
+        self._yields: dict[int, int] = {}
+        # Streams that ended early, since an item could not be sent; what still comes of them is dropped.
+        self._broken_streams: set[tuple[int, Frame]] = set()
+        self._packed: tuple[Any, Payload] | None = None
+
+    def handlers(self) -> dict[type[Any], Callable[[Any], Any]]:
+        """Give what carries out each kind of instruction that sends something."""
+        return {
+            events.SendToken: self._send_token,
+            events.SendYield: self._send_yield,
+            events.SendIterationDone: self._iteration_done,
+            events.SendScopeEnded: self._send_scope_ended,
+            events.SendStreamItem: self._send_stream_item,
+            events.SendStreamEnd: self._send_stream_end,
+            events.SendStreamCredit: self._send_stream_credit,
+            events.ReportFailure: lambda i: self.report_failure(i.failure),
+            events.ReportFrame: self._report_frame,
+        }
+
+    def event_over(self) -> None:
+        """All instructions of one event have been carried out."""
+        self._packed = None
+
+    def send(self, peer: str, message: AnyMessage) -> int:
+        """Send a message and note its size."""
+        size = self._carrier.send(peer, message)
+        self.bytes_sent[peer] = self.bytes_sent.get(peer, 0) + size
+        return size
+
+    def _send_site(self, site: str, message: AnyMessage) -> int:
+        self.sent[site] = self.sent.get(site, 0) + 1
+        return self.send(site, message)
+
+    # To the homesite
+
+    def report_failure(self, failure: Failure) -> None:
+        """Tell of something that failed here."""
+        self.send(self._homesite, messages.FailureReport(self._job, failure))
+
+    def _report_frame(self, instruction: events.ReportFrame) -> None:
+        frame = instruction.frame
+        yields = self._yields.pop(frame[0], 0)
+        self.send(self._homesite, messages.FrameReport(self._job, frame, yields))
+
+    def _send_yield(self, instruction: events.SendYield) -> None:
+        frame = instruction.frame
+        ir = self._wired.transitions[instruction.transition].ir
+        try:
+            payload = self._pack(instruction.value)
+        except ValueEncodingError as error:
+            self._unsendable(instruction.transition, frame, error)
+            return
+        self._yields[frame[0]] = self._yields.get(frame[0], 0) + 1
+        package = messages.YieldPackage(self._job, instruction.place, frame, ir.node, self._site, payload)
+        self._statistics[instruction.transition].sent(None, self.send(self._homesite, package))
+
+    # To other sites
+
+    def _send_token(self, instruction: events.SendToken) -> None:
+        route, frame, token = instruction.route, instruction.frame, instruction.token
+        if isinstance(token, Failed):
+            package = messages.TokenPackage(self._job, route, frame, failure=token.failure)
+        elif token is SKIPPED:
+            package = messages.TokenPackage(self._job, route, frame, skipped=True)
+        elif token is None:
+            package = messages.TokenPackage(self._job, route, frame)
+        else:
+            try:
+                package = messages.TokenPackage(self._job, route, frame, self._pack(token))
+            except ValueEncodingError as error:
+                failure = self._unsendable(instruction.transition, frame, error)
+                package = messages.TokenPackage(self._job, route, frame, failure=failure)
+        self._statistics[instruction.transition].sent(route, self._send_site(instruction.site, package))
+
+    def _iteration_done(self, instruction: events.SendIterationDone) -> None:
+        if not self.iterations:
+            self._soon(self._flush_iterations)
+        self.iterations.setdefault((instruction.site, instruction.scope), []).append(instruction.frame)
+
+    def _flush_iterations(self) -> None:
+        done, self.iterations = self.iterations, {}
+        for (site, scope), frames in done.items():
+            self._send_site(site, messages.IterationsDone(self._job, scope, tuple(frames)))
+        self._on_flushed()
+
+    def _send_scope_ended(self, instruction: events.SendScopeEnded) -> None:
+        scope, frame, count = instruction.scope, instruction.frame, instruction.count
+        self._send_site(instruction.site, messages.ScopeEnded(self._job, scope, frame, count, instruction.failure))
+
+    def _send_stream_item(self, instruction: events.SendStreamItem) -> None:
+        route, frame = instruction.route, instruction.frame
+        if (route, frame) in self._broken_streams:
+            return
+        try:
+            package = messages.StreamPackage(self._job, route, frame, self._pack(instruction.value))
+        except ValueEncodingError as error:
+            self._broken_streams.add((route, frame))
+            failure = self._unsendable(instruction.transition, frame, error)
+            package = messages.StreamPackage(self._job, route, frame, failure=failure)
+        self._statistics[instruction.transition].sent(route, self._send_site(instruction.site, package))
+
+    def _send_stream_end(self, instruction: events.SendStreamEnd) -> None:
+        route, frame = instruction.route, instruction.frame
+        if (route, frame) in self._broken_streams:
+            self._broken_streams.discard((route, frame))
+        else:
+            end = messages.StreamPackage(self._job, route, frame, failure=instruction.failure)
+            self._send_site(instruction.site, end)
+
+    def _send_stream_credit(self, instruction: events.SendStreamCredit) -> None:
+        route, frame, count = instruction.route, instruction.frame, instruction.count
+        credit = messages.StreamCredit(self._job, route, frame, count, instruction.unwanted)
+        self._send_site(instruction.site, credit)
+
+    # Values
+
+    def _pack(self, value: Any) -> Payload:
+        """Pack a value once for all the sites that an event sends it to."""
+        if self._packed is None or self._packed[0] is not value:
+            self._packed = (value, self._carrier.pack(value))
+        return self._packed[1]
+
+    def _unsendable(self, transition: int, frame: Frame, error: ValueEncodingError) -> Failure:
+        ir = self._wired.transitions[transition].ir
+        failure = Failure(self._site, ir.name, ir.node, frame, ir.location, type(error).__name__, str(error))
+        if not self._wired.scopes[ir.scope].tolerant:
+            self.report_failure(failure)
+        return failure

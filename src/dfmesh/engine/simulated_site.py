@@ -1,0 +1,214 @@
+"""What a site is made of on the simulator: a carrier that hands values over, and calls that take virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, Protocol
+
+from dfmesh import values
+from dfmesh.engine.adapters import Adapter, AdapterKind, SiteAdapters, describe
+from dfmesh.engine.calls import CallPlan
+from dfmesh.engine.job_controller import JobController
+from dfmesh.engine.live_input import StreamBrokenError
+from dfmesh.engine.messages import AnyMessage, Failure, Payload
+from dfmesh.engine.tokens import StreamInput
+
+
+class VirtualTime(Protocol):
+    """What they need of the simulation."""
+
+    def at(self, delay: float, action: Callable[[], None]) -> None:
+        """Do something after a delay."""
+        ...
+
+    def delay(self) -> float:
+        """Draw a delay."""
+        ...
+
+    def event_loop(self) -> asyncio.AbstractEventLoop:
+        """Give the loop on which coroutine adapters run, one at a time."""
+        ...
+
+
+class SimulatedCarrier:
+    """Hands values over; refuses what a real carrier would refuse."""
+
+    def __init__(self, site: str, deliver: Callable[[str, str, AnyMessage], None]) -> None:
+        """Make the carrier of a site.
+
+        Args:
+            site: Its name.
+            deliver: Takes source, destination and message.
+        """
+        self._site = site
+        self._deliver = deliver
+
+    def pack(self, value: Any) -> Payload:
+        """As `Carrier.pack`."""
+        return Payload(values.normalise(value))
+
+    def unpack(self, payload: Payload) -> Any:
+        """As `Carrier.unpack`."""
+        return values.private_copy(payload.data)
+
+    def send(self, peer: str, message: AnyMessage) -> int:
+        """As `Carrier.send`; the size is that of the value."""
+        self._deliver(self._site, peer, message)
+        payload = getattr(message, "payload", None)
+        return 0 if payload is None or peer == self._site else values.size_of(payload.data)
+
+
+class SimulatedCalls:
+    """Makes calls take virtual time. Each runs in one go, when that time is over."""
+
+    def __init__(self, simulation: VirtualTime, adapters: SiteAdapters, controller: JobController) -> None:
+        """Make the calls of one job at one site.
+
+        Args:
+            simulation: Whose time passes.
+            adapters: What the site offers.
+            controller: Gets told what happens.
+        """
+        self._simulation = simulation
+        self._adapters = adapters
+        self._controller = controller
+        self._streams: dict[int, Iterator[Any] | AsyncIterator[Any]] = {}
+        self._fed: dict[int, dict[int, list[Any]]] = {}
+        self._awaited: dict[int, set[int]] = {}
+        self._ready: dict[int, Callable[[], None]] = {}
+        self._broken: dict[int, dict[int, Failure]] = {}
+        self._closed = False
+
+    def start(self, call: int, plan: CallPlan, arguments: dict[str, Any], fed: tuple[int, ...] = ()) -> None:
+        """As `Calls.start`."""
+        if fed:
+            self._fed[call] = {index: [] for index in fed}
+            self._awaited[call] = set(fed)
+            self._ready[call] = lambda: self._run_fed(call, plan, arguments)
+        else:
+            self._simulation.at(self._simulation.delay(), lambda: self._run(call, plan, arguments))
+
+    def _run_fed(self, call: int, plan: CallPlan, arguments: dict[str, Any]) -> None:
+        if self._closed:
+            return
+        fed = self._fed.pop(call)
+        broken = self._broken.pop(call, {})
+        adapter = self._adapters.find(plan.operation, plan.provider)
+        ready = dict(arguments)
+        for name, item in arguments.items():
+            if type(item) is not StreamInput:
+                continue
+            failure = broken.get(item.index)
+            if failure is not None and not adapter.streams_into(name):
+                self._controller.broken(call, failure, 0.0)
+                return
+            ready[name] = self._as_taken(adapter, name, fed[item.index], failure)
+        self._run(call, plan, ready)
+
+    def _as_taken(self, adapter: Adapter, parameter: str, items: list[Any], failure: Failure | None) -> Any:
+        if not adapter.streams_into(parameter):
+            return items
+        asynchronous = adapter.kind in (AdapterKind.COROUTINE, AdapterKind.ASYNC_GENERATOR)
+        return _async_iterator(items, failure) if asynchronous else _iterator(items, failure)
+
+    def feed(self, call: int, index: int, value: Any) -> None:
+        """As `Calls.feed`; a simulated adapter takes at once and runs when the stream has ended."""
+        if call in self._fed:
+            self._fed[call][index].append(value)
+            self._simulation.at(self._simulation.delay(), lambda: self._taken(call, index))
+
+    def _taken(self, call: int, index: int) -> None:
+        if not self._closed:
+            self._controller.taken(call, index, 1)
+
+    def feed_end(self, call: int, index: int, failure: Failure | None) -> None:
+        """As `Calls.feed_end`."""
+        awaited = self._awaited.get(call)
+        if awaited is None:
+            return
+        awaited.discard(index)
+        if failure is not None:
+            self._broken.setdefault(call, {})[index] = failure
+        if not awaited:
+            del self._awaited[call]
+            self._simulation.at(self._simulation.delay(), self._ready.pop(call))
+
+    def pull(self, call: int) -> None:
+        """As `Calls.pull`."""
+        self._simulation.at(self._simulation.delay(), lambda: self._next(call))
+
+    def drop(self, call: int) -> None:
+        """As `Calls.drop`."""
+        self._streams.pop(call, None)
+
+    def close(self) -> None:
+        """As `Calls.close`."""
+        self._closed = True
+
+    def _run(self, call: int, plan: CallPlan, arguments: dict[str, Any]) -> None:
+        if self._closed:
+            return
+        attempt = 0
+        while True:
+            try:
+                adapter = self._adapters.find(plan.operation, plan.provider)
+                value = adapter.bind(arguments)()
+                if adapter.kind is AdapterKind.COROUTINE:
+                    value = self._simulation.event_loop().run_until_complete(value)
+                break
+            except BaseException as error:
+                attempt += 1
+                if isinstance(error, StreamBrokenError):
+                    self._controller.broken(call, error.failure, 0.0)
+                    return
+                if attempt > plan.retries:
+                    raised = describe(error, self._adapters.own_code)
+                    self._controller.raised(call, raised, 0.0)
+                    return
+        if isinstance(value, Iterator | AsyncIterator):
+            self._streams[call] = value
+            self._controller.streams(call)
+        else:
+            self._controller.returned(call, value, 0.0)
+
+    def _next(self, call: int) -> None:
+        if self._closed:
+            return
+        end = object()
+        stream = self._streams.get(call)
+        if stream is None:  # Dropped meanwhile.
+            return
+        try:
+            if isinstance(stream, AsyncIterator):
+                value = self._simulation.event_loop().run_until_complete(_next_of(stream, end))
+            else:
+                value = next(stream, end)
+        except StreamBrokenError as error:
+            self._controller.broken(call, error.failure, 0.0)
+            return
+        except BaseException as error:
+            raised = describe(error, self._adapters.own_code)
+            self._controller.raised(call, raised, 0.0)
+            return
+        if value is end:
+            self._controller.exhausted(call)
+        else:
+            self._controller.item(call, value, 0.0)
+
+
+async def _next_of(stream: AsyncIterator[Any], end: Any) -> Any:
+    return await anext(stream, end)
+
+
+def _iterator(items: list[Any], failure: Failure | None) -> Iterator[Any]:
+    yield from items
+    if failure is not None:
+        raise StreamBrokenError(failure)
+
+
+async def _async_iterator(items: list[Any], failure: Failure | None) -> AsyncIterator[Any]:
+    for item in items:
+        yield item
+    if failure is not None:
+        raise StreamBrokenError(failure)

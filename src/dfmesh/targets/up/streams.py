@@ -1,0 +1,134 @@
+"""What a host sends to a client piece by piece, as the client takes it: journals of jobs, and what sites print."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from dfmesh.engine.messages import Message
+from dfmesh.targets.up.hosted_job import HostedJob
+from dfmesh.targets.up.messages import JournalPart, LogPart
+from dfmesh.targets.up.site_log import SiteLog
+
+PART_SIZE = 256 * 1024
+"""Bytes that are sent at a time, and wait in memory for a client that does not read."""
+
+
+class Stream(Protocol):
+    """Something that a client gets piece by piece.
+
+    Attributes:
+        done: Whether nothing more will come.
+    """
+
+    done: bool
+
+    def part(self) -> Message | None:
+        """Give the next piece; None if there is none at the moment."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what it reads."""
+        ...
+
+
+class JournalStream:
+    """The results of a job, from the first on, and then as they come."""
+
+    def __init__(
+        self, job: str, number: int, path: Path, hosted: HostedJob | None, on_news: Callable[[], None]
+    ) -> None:
+        """Open a journal.
+
+        Args:
+            job: Id of the job.
+            number: What the client calls this stream.
+            path: File with the results.
+            hosted: The job, if it is going on.
+            on_news: Called when there is more.
+
+        Raises:
+            OSError: the journal cannot be read.
+        """
+        self.job = job
+        self.number = number
+        self.done = False
+        self._hosted = hosted
+        self._on_news = on_news
+        self._position = 0
+        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._size = os.fstat(self._file).st_size
+        if hosted is not None:
+            hosted.followers.add(on_news)
+
+    def part(self) -> Message | None:
+        """As `Stream.part`."""
+        hosted = self._hosted
+        end = self._size if hosted is None else hosted.journal.results.size
+        if self._position < end:
+            data = os.pread(self._file, min(PART_SIZE, end - self._position), self._position)
+            self._position += len(data)
+            return JournalPart(self.job, self.number, data)
+        self.done = hosted is None or hosted.over
+        last_words = b"" if hosted is None else hosted.last_words
+        return JournalPart(self.job, self.number, last_words) if self.done and last_words else None
+
+    def close(self) -> None:
+        """As `Stream.close`. May be called again."""
+        if self._hosted is not None:
+            self._hosted.followers.discard(self._on_news)
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+class LogStream:
+    """What sites print, from a position on; if it is followed, also what they print later."""
+
+    def __init__(self, number: int, log: SiteLog, begin: int, job: HostedJob | None, *, follow: bool) -> None:
+        """Begin.
+
+        Args:
+            number: What the client calls this stream.
+            log: What sites print.
+            begin: Position of the first byte.
+            job: The job with whose end it ends; None if with none.
+            follow: Whether to go on.
+        """
+        self.done = False
+        self._number = number
+        self._log = log
+        self._position = begin
+        self._job = job
+        self._end = None if follow else log.end
+
+    def part(self) -> Message | None:
+        """As `Stream.part`."""
+        if self._end is None and self._job is not None and self._job.over:
+            self._end = self._log.end
+        most = PART_SIZE if self._end is None else min(PART_SIZE, self._end - self._position)
+        data, self._position = self._log.read(self._position, most) if most > 0 else (b"", self._position)
+        self.done = not data and self._end is not None
+        return LogPart("", self._number, data, self.done) if data or self.done else None
+
+    def close(self) -> None:
+        """As `Stream.close`."""
+
+
+class LinesStream:
+    """What sites have printed in the time of a job that is over."""
+
+    def __init__(self, number: int, lines: bytes) -> None:
+        self.done = False
+        self._number = number
+        self._lines = lines
+
+    def part(self) -> Message | None:
+        """As `Stream.part`."""
+        self.done = True
+        return LogPart("", self._number, self._lines, True)
+
+    def close(self) -> None:
+        """As `Stream.close`."""
