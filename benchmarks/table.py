@@ -2,64 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from measure import Measurement, Results, Spread
+from measure import ITEM_COUNTS, Measurement, Results
 
-MISSING = "-"
+from dfmesh.cli.bench.figures import MISSING, Row, Spread, Unit, write_ratio
+
 SUBJECT = "dfmesh"
 WIDEST_PROBLEM = 60
 
 
-def seconds(value: float) -> str:
-    if value < 1e-3:
-        return f"{value * 1e6:.0f} µs"
-    return f"{value * 1e3:.3g} ms" if value < 1 else f"{value:.3g} s"
+def rate(label: str, case: str, figure: str) -> Row:
+    return Row(label, case, figure, Unit.PER_SECOND, more_is_better=True)
 
 
-def per_second(value: float) -> str:
-    return f"{value:,.0f}/s" if value >= 100 else f"{value:.3g}/s"
+def speed(label: str, case: str) -> Row:
+    return Row(label, case, "bytes_per_second", Unit.BYTES_PER_SECOND, more_is_better=True)
 
 
-def gigabytes(value: float) -> str:
-    return f"{value / 1e9:.3g} GB/s"
+def seconds(label: str, case: str, figure: str) -> Row:
+    return Row(label, case, figure, Unit.SECONDS)
 
 
-class Row(NamedTuple):
-    """One figure of the table.
-
-    Attributes:
-        label: First column.
-        case: Name of the case that it comes from.
-        figure: Name of the figure in that case.
-        written: How a value is written.
-        more_is_better: False for durations.
-    """
-
-    label: str
-    case: str
-    figure: str
-    written: Callable[[float], str]
-    more_is_better: bool
+def memory(label: str, case: str, figure: str) -> Row:
+    return Row(label, case, figure, Unit.BYTES, compared="beyond" not in figure)
 
 
 ROWS = (
-    Row("connect and first result, cold", "cold", "connect_first_result", seconds, False),
-    Row("warm job, submit to result, median", "latency", "job_p50", seconds, False),
-    Row("warm job, submit to result, 99 %", "latency", "job_p99", seconds, False),
-    Row("warm job, submit to first value", "latency", "first_result_p50", seconds, False),
-    Row("jobs, 1 client, one after the other", "latency", "job_per_second", per_second, True),
-    Row("jobs, 8 threads, many in flight", "parallel", "jobs_per_second", per_second, True),
-    Row("250 items, a to b", "items_250", "items_per_second", per_second, True),
-    Row("1,000 items, a to b", "items_1000", "items_per_second", per_second, True),
-    Row("10,000 items, a to b", "items_10000", "items_per_second", per_second, True),
-    Row("100,000 items, a to b", "items_100000", "items_per_second", per_second, True),
-    Row("1 MB arrays, a to b", "array_1mb", "bytes_per_second", gigabytes, True),
-    Row("- one plain memcpy of 1 MB", "memcpy_1mb", "bytes_per_second", gigabytes, True),
-    Row("256 MB array, a to b", "array_256mb", "bytes_per_second", gigabytes, True),
-    Row("- one plain memcpy of 256 MB", "memcpy_256mb", "bytes_per_second", gigabytes, True),
+    seconds("import", "import", "import"),
+    seconds("four sites started, a result from each, cold", "cold", "first_results"),
+    seconds("warm job, submit to result, median", "latency", "job_median"),
+    seconds("warm job, submit to result, 99 %", "latency", "job_p99"),
+    seconds("warm job, submit to first value", "first_value", "first_value"),
+    rate("jobs, 1 client, one after the other", "latency", "jobs_per_second"),
+    rate("jobs, 8 clients, many in flight", "parallel", "jobs_per_second"),
+    *(rate(f"{count:,} items, a to b", f"items_{count}", "items_per_second") for count in ITEM_COUNTS),
+    rate("operations in 8 chains of 64, a to b to a", "chains", "hops_per_second"),
+    seconds("- processor time of each, all processes", "chains", "cpu_per_hop"),
+    speed("1 MB arrays, a to b", "array_1mb"),
+    speed("16 MB arrays, a to b", "array_16mb"),
+    speed("256 MB array, a to b", "array_256mb"),
+    speed("1 GB array, a to b", "array_1gb"),
+    memory("256 MB array: peak memory beyond it, sender", "array_memory_256mb", "sender_beyond_value"),
+    memory("256 MB array: peak memory beyond it, receiver", "array_memory_256mb", "receiver_beyond_value"),
+    memory("256 MB array: rise of all processes together", "array_memory_256mb", "all_rise"),
+    memory("1 GB array: peak memory beyond it, sender", "array_memory_1gb", "sender_beyond_value"),
+    memory("1 GB array: peak memory beyond it, receiver", "array_memory_1gb", "receiver_beyond_value"),
+    memory("1 GB array: rise of all processes together", "array_memory_1gb", "all_rise"),
+    memory("resident memory of a site before its first call", "at_rest", "site_bytes"),
+    memory("memory of all processes but the client", "at_rest", "all_bytes"),
+    Row("four idle sites: share of a core", "at_rest", "cpu_share", Unit.SHARE),
+    rate("four idle sites: wake-ups", "at_rest", "wake_ups_per_second")._replace(more_is_better=False),
 )
 
 
@@ -86,7 +79,7 @@ class Table:
 
 
 def build(results: Results, contestants: list[str]) -> Table:
-    """The table: a column per contestant, and after each of the others how fast `dfmesh` is beside it."""
+    """The table: a column per contestant, and after those how good `dfmesh` is beside each of the others."""
     others = [name for name in contestants if name != SUBJECT]
     compared = others if SUBJECT in contestants else []
     header = ["median (lowest to highest)", *contestants, *(f"{SUBJECT} / {name}" for name in compared)]
@@ -96,8 +89,9 @@ def build(results: Results, contestants: list[str]) -> Table:
 
 
 def line(row: Row, results: Results, contestants: list[str], compared: list[str]) -> list[str]:
-    cells = [cell(row, results, name) for name in contestants]
-    return [row.label, *cells, *(ratio(row, results, name) for name in compared)]
+    own = spread(row, results, SUBJECT) if compared else None
+    ratios = [write_ratio(row.ratio(own, spread(row, results, name))) for name in compared]
+    return [row.label, *(cell(row, results, name) for name in contestants), *ratios]
 
 
 def spread(row: Row, results: Results, name: str) -> Spread | None:
@@ -106,30 +100,26 @@ def spread(row: Row, results: Results, name: str) -> Spread | None:
 
 
 def cell(row: Row, results: Results, name: str) -> str:
-    found, problem = spread(row, results, name), trouble(results[name, row.case])
+    measurement = results[name, row.case]
+    found, problem = spread(row, results, name), trouble(measurement)
     if found is None:
         return problem or MISSING
-    written = row.written(found.median)
-    if found.repeats > 1:
-        written += f" ({row.written(found.low)} to {row.written(found.high)})"
+    written = found.write(row.unit) + scaled_down(row, measurement)
     return f"{written}; {problem}" if problem else written
+
+
+def scaled_down(row: Row, measurement: Measurement) -> str:
+    """Say so where a job had fewer items than the row says, because it would have taken too long."""
+    counts = measurement.figures.get("count", [])
+    if not counts or f"items_{counts[-1]:.0f}" == row.case:
+        return ""
+    return f" with {min(counts):,.0f}"
 
 
 def trouble(measurement: Measurement) -> str:
     """Why there are fewer figures than repeats."""
     if measurement.refused or not measurement.problems:
         return measurement.refused
-    problems = measurement.problems
-    worst = problems[0] if len(problems[0]) <= WIDEST_PROBLEM else f"{problems[0][: WIDEST_PROBLEM - 3]}..."
-    return f"{len(problems)} more {worst}" if measurement.figures else worst
-
-
-def ratio(row: Row, results: Results, name: str) -> str:
-    """How many times as fast dfmesh is: above 1 is faster, for durations as for rates."""
-    own, other = spread(row, results, SUBJECT), spread(row, results, name)
-    if own is None and row.case.startswith("memcpy"):
-        own = spread(row._replace(case=row.case.replace("memcpy", "array")), results, SUBJECT)
-    if own is None or other is None:
-        return MISSING
-    fraction = own.median / other.median if row.more_is_better else other.median / own.median
-    return f"{fraction:,.0f} x" if fraction >= 10 else f"{fraction:.2g} x"
+    problem = measurement.problems[0].replace("|", "/")
+    worst = problem if len(problem) <= WIDEST_PROBLEM else f"{problem[: WIDEST_PROBLEM - 3]}..."
+    return f"{len(measurement.problems)} more {worst}" if measurement.figures else worst

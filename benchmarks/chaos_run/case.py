@@ -15,6 +15,8 @@ SITES = ("home", "north", "south", "east")
 HOMESITE = "home"
 ONCE_ONLY = frozenset({"Once", "StreamOnce", "Leave", "Die"})
 """The operations that the federation file does not mark as idempotent."""
+MOST_ATTEMPTS = 5
+"""How often dfmesh begins a job."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +46,13 @@ class Death:
         site: The site.
         reason: Part of what its supervisor says of that.
         node: Id of the statement that does it.
+        times: How often: an operation that may be run again is, as often as dfmesh begins a job.
     """
 
     site: str
     reason: str
     node: str
+    times: int
 
 
 @dataclass

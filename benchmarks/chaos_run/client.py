@@ -23,13 +23,11 @@ from typing import Any
 import psutil
 
 from chaos_run.case import SITES
-from chaos_run.faults import PROFILES, FaultLog, Injector
+from chaos_run.faults import LATE, PROFILES, FaultLog, Injector, Loss
 from chaos_run.worker import JOB_LIMIT, Worker, draw_job
 from dfmesh import DfmeshError, Federation, Pipeline, Yield
 
 FEDERATION = Path(__file__).with_name("federation") / "chaos.dfm.yaml"
-RECOVERY_LIMIT = 30.0
-"""Seconds after the last fault within which all sites must work again."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +42,8 @@ class Options:
         scratch: Directory for files.
         jobs: Jobs at a time.
         calm_every: Seconds between calm phases.
+        hosted: Whether its jobs go to a federation that is up, which others use, too.
+        adopt: Jobs that a client of this name has left behind when it was killed.
     """
 
     seed: int
@@ -53,6 +53,8 @@ class Options:
     scratch: str
     jobs: int = 3
     calm_every: float = 15.0
+    hosted: bool = False
+    adopt: tuple[dict[str, Any], ...] = ()
 
     @property
     def name(self) -> str:
@@ -75,7 +77,13 @@ class Reporter:
 
 
 class Client:
-    """One client of the run."""
+    """One client of the run.
+
+    Attributes:
+        recovery_limit: Seconds after the last fault within which all sites must work again.
+    """
+
+    recovery_limit = 30.0
 
     def __init__(self, options: Options, report: Reporter) -> None:
         """Begin; nothing is started.
@@ -88,13 +96,12 @@ class Client:
         self._profile = PROFILES[options.profile]
         self._report = report
         self._federation = Federation.load(FEDERATION)
-        self._log = FaultLog()
+        self._log = self._make_log()
         self._output: deque[str] = deque(maxlen=300)
         self._session: Any = None
         self._closed: dict[int, bool] = {}
-        self._worker = Worker(
-            self._federation, self._current, self._log, Injector(self._log, self._process_ids), report
-        )
+        injector = Injector(self._log, self._process_ids)
+        self._worker = self._make_worker(self._current, self._log, injector, report, Path(options.scratch))
         self._number = 0
         self._lock = threading.Lock()
         self._go = threading.Event()
@@ -103,10 +110,17 @@ class Client:
         self._idle = threading.Condition(self._lock)
         self._random = random.Random(f"{options.name}/client")
 
+    def _make_log(self) -> FaultLog:
+        return FaultLog()
+
+    def _make_worker(self, *given: Any) -> Worker:
+        return Worker(*given)
+
     def run(self) -> None:
         """Run until standard input closes."""
         self._connect()
         self._probe()
+        self._begin()
         self._go.set()
         workers = [threading.Thread(target=self._work, daemon=True) for _ in range(self._options.jobs)]
         for worker in workers:
@@ -118,6 +132,9 @@ class Client:
             worker.join(5)
         self._close()
         self._report("end", faults=self._log.take_counts())
+
+    def _begin(self) -> None:
+        """What comes before the first job."""
 
     def end(self) -> None:
         """Let it end in good order."""
@@ -148,7 +165,7 @@ class Client:
         session.close()
         took = time.monotonic() - begin
         left = [name for name, pid in sites.items() if psutil.pid_exists(pid)]
-        if left or took > RECOVERY_LIMIT:
+        if left or took > self.recovery_limit:
             self._report("wrong", job="", template="", wrong=[f"closing took {took:.1f} s and left {left}"])
 
     # Jobs
@@ -162,7 +179,7 @@ class Client:
                 self._busy += 1
                 self._number += 1
                 name = f"{self._options.name}/{self._number}"
-            fine = False
+            fine = True
             try:
                 job = draw_job(name, self._profile, self._federation.ops, Path(self._options.scratch))
                 fine = self._worker.run(job)
@@ -179,7 +196,9 @@ class Client:
 
     def _dump(self) -> None:
         """Have all sites print where they are, which ends them."""
-        for pid in self._process_ids().values():
+        for site, pid in self._process_ids().items():
+            now = time.monotonic()
+            self._log.lose(Loss(site, "killed by SIGABRT", now, now + LATE))
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGABRT)
         time.sleep(1)
@@ -217,10 +236,10 @@ class Client:
             for site in SITES:
                 Yield(ops.Affine(x=1, a=2, b=3, site=site), place=site)
         said = ""
-        while time.monotonic() - begin < RECOVERY_LIMIT:
+        while time.monotonic() - begin < self.recovery_limit:
             tries += 1
             try:
-                results = self._session.submit(pipeline).result(RECOVERY_LIMIT)
+                results = self._session.submit(pipeline).result(self.recovery_limit)
             except (DfmeshError, TimeoutError) as error:
                 said = str(error)
                 time.sleep(0.2)
@@ -228,17 +247,17 @@ class Client:
             if dict(results) == {site: [5] for site in SITES}:
                 return time.monotonic() - begin, tries
             said = f"it gave {dict(results)}"
-        wrong = [f"does not work {RECOVERY_LIMIT} s after the last fault: {said}"]
+        wrong = [f"does not work {self.recovery_limit} s after the last fault: {said}"]
         history = self._log.history(begin - 20, time.monotonic())
         self._report("wrong", job="", template="probe", wrong=wrong, history=history, output=list(self._output)[-100:])
         self._dump()
-        return RECOVERY_LIMIT, tries
+        return self.recovery_limit, tries
 
     def _sample(self, seconds: float, tries: int) -> None:
         """Report what all processes hold while nothing goes on."""
         held = {"client": _held(os.getpid())}
         for site, pid in self._process_ids().items():
-            with contextlib.suppress(psutil.Error):
+            with contextlib.suppress(psutil.Error, OSError):
                 held[site] = _held(pid)
         self._report("calm", seconds=seconds, tries=tries, held=held, faults=self._log.take_counts())
 
@@ -246,10 +265,13 @@ class Client:
 def _held(pid: int) -> dict[str, float]:
     process = psutil.Process(pid)
     with process.oneshot():
+        links = [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir() if entry.is_symlink()]
+        segments = sum(link.startswith("/memfd:dfmesh ") for link in links)
         return {
             "age": time.time() - process.create_time(),
-            "memory": process.memory_info().rss,
-            "descriptors": process.num_fds(),
+            "memory": process.memory_info().rss - process.memory_info().shared,
+            "shared": process.memory_info().shared,
+            "descriptors": len(links) - segments,
             "threads": process.num_threads(),
         }
 
@@ -259,12 +281,21 @@ def _wait_for_end(client: Client) -> None:
     client.end()
 
 
+def make_client(options: Options, report: Reporter) -> Client:
+    """Make the client that the options ask for."""
+    if options.hosted:
+        from chaos_run.hosted_client import HostedClient
+
+        return HostedClient(options, report)
+    return Client(options, report)
+
+
 def main() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     report = Reporter()
     options = Options(**json.loads(sys.argv[1]))
     report("options", **asdict(options))
-    client = Client(options, report)
+    client = make_client(options, report)
     threading.Thread(target=_wait_for_end, args=(client,), daemon=True).start()
     try:
         client.run()

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from chaos_run.host_keeper import HostKeeper, OpenJobs
 from chaos_run.leftovers import MARK, marked_processes, open_sockets, shared_memory, stray_files
 from chaos_run.tally import Tally
 
@@ -35,18 +36,22 @@ class Role:
         jobs: Jobs at a time.
         transport: How its sites are connected.
         mortal: Whether it is killed now and then.
+        hosted: Whether it uses the federation that is up.
     """
 
     profile: str
     jobs: int
     transport: str
     mortal: bool
+    hosted: bool = False
 
 
 ROLES = {
     "steady": Role("steady", 3, "unix", False),
     "stormy": Role("stormy", 3, "unix", False),
     "mortal": Role("stormy", 3, "tcp", True),
+    "guest": Role("hosted", 2, "unix", False, hosted=True),
+    "visitor": Role("hosted", 2, "unix", True, hosted=True),
 }
 
 
@@ -68,6 +73,7 @@ class Driver:
         self._directory = directory
         self._roles = roles
         self._mark = f"{os.getpid()}-{seed}"
+        self._open_jobs = OpenJobs()
         self._records = (directory / "records.jsonl").open("a")
 
     async def run(self) -> None:
@@ -77,11 +83,16 @@ class Driver:
             (self._directory / name).mkdir(mode=0o700, exist_ok=True)
         begin = time.monotonic()
         async with asyncio.TaskGroup() as group:
-            for name in self._roles:
-                group.create_task(self._keep_up(name, begin + self._seconds))
             shown = group.create_task(self._show(begin))
-            group.create_task(_cancel_at(shown, begin + self._seconds))
-        self.tally.check_growth()
+            host = self._make_host() if any(ROLES[name].hosted for name in self._roles) else None
+            keeping = None if host is None else group.create_task(host.run())
+            await asyncio.gather(*(self._keep_up(name, begin + self._seconds) for name in self._roles))
+            if host is not None and keeping is not None:
+                host.end()
+                await keeping
+            shown.cancel()
+        for name, said in self.tally.growth():
+            self._wrong(name, said)
         await self._check_leftovers(before)
         self._records.close()
 
@@ -94,6 +105,16 @@ class Driver:
                 f"  {len(tally.wrong)} wrong",
                 flush=True,
             )
+
+    def _make_host(self) -> HostKeeper:
+        return HostKeeper(
+            random.Random(f"{self._seed}/host"),
+            self._directory,
+            lambda mark: self._environment(f"{self._mark}-{mark}", "unix"),
+            lambda kind: self.tally.faults.update([kind]),
+            lambda what: self._wrong("host", what),
+            lambda mark: self._check_gone("host", f"{self._mark}-{mark}"),
+        )
 
     # Clients
 
@@ -109,9 +130,8 @@ class Driver:
         mark = f"{self._mark}-{name}-{incarnation}."
         process = await self._start(name, incarnation, mark)
         reading = asyncio.create_task(self._read(name, process))
-        pausing = asyncio.create_task(
-            self._pause(name, process, random.Random(f"{self._seed}/{name}/{incarnation}/pauses"))
-        )
+        pauses = random.Random(f"{self._seed}/{name}/{incarnation}/pauses")
+        pausing = asyncio.create_task(self._pause(process, pauses))
         life = source.uniform(6, 25) if role.mortal else float("inf")
         done, _ = await asyncio.wait([reading], timeout=min(life, max(0.0, end - time.monotonic())))
         pausing.cancel()
@@ -155,17 +175,8 @@ class Driver:
             "profile": role.profile,
             "scratch": str(directory / "scratch"),
             "jobs": role.jobs,
-        }
-        path = os.pathsep.join([str(BENCHMARKS), *filter(None, [os.environ.get("PYTHONPATH")])])
-        environment = {
-            **os.environ,
-            MARK: mark,
-            "PYTHONPATH": path,
-            "DFMESH_LOCAL_TRANSPORT": role.transport,
-            "TMPDIR": str(directory / "tmp"),
-            "XDG_RUNTIME_DIR": str(directory / "runtime"),
-            "XDG_CACHE_HOME": str(directory / "cache"),
-            "XDG_STATE_HOME": str(directory / "state"),
+            "hosted": role.hosted,
+            "adopt": self._open_jobs.of_client(f"{self._seed}/{name}/") if role.hosted else [],
         }
         with self._errors(name).open("a") as errors:
             return await asyncio.create_subprocess_exec(
@@ -176,9 +187,22 @@ class Driver:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=errors,
-                env=environment,
+                env=self._environment(mark, role.transport),
                 limit=2**24,
             )
+
+    def _environment(self, mark: str, transport: str) -> dict[str, str]:
+        path = os.pathsep.join([str(BENCHMARKS), *filter(None, [os.environ.get("PYTHONPATH")])])
+        return {
+            **os.environ,
+            MARK: mark,
+            "PYTHONPATH": path,
+            "DFMESH_LOCAL_TRANSPORT": transport,
+            "TMPDIR": str(self._directory / "tmp"),
+            "XDG_RUNTIME_DIR": str(self._directory / "runtime"),
+            "XDG_CACHE_HOME": str(self._directory / "cache"),
+            "XDG_STATE_HOME": str(self._directory / "state"),
+        }
 
     def _errors(self, name: str) -> Path:
         return self._directory / f"{name}.stderr"
@@ -197,6 +221,7 @@ class Driver:
                 return  # The end, or a line that was cut by a kill.
             record = json.loads(line)
             self.tally.take(name, record)
+            self._open_jobs.take(record)
             self._records.write(json.dumps({"client": name, **record}) + "\n")
             if record["kind"] == "wrong":
                 _print_wrong(name, record)
@@ -233,11 +258,6 @@ class Driver:
     def forget(self) -> None:
         """Remove the directory of the run."""
         shutil.rmtree(self._directory, ignore_errors=True)
-
-
-async def _cancel_at(task: asyncio.Task[None], when: float) -> None:
-    await asyncio.sleep(max(0.0, when - time.monotonic()))
-    task.cancel()
 
 
 def _print_wrong(name: str, record: dict[str, Any]) -> None:

@@ -56,8 +56,9 @@ _HARMLESS_KINDS = {"cancel": 0.34, "site stopped for a while": 0.33, "slow site"
 PROFILES = {
     "steady": Profile(0.0, 0.3, _HARMLESS_KINDS),
     "stormy": Profile(0.05, 0.25, {**_HARMLESS_KINDS, "site killed": 0.12, "homesite killed": 0.04}, closes=True),
+    "hosted": Profile(0.04, 0.25, {**_HARMLESS_KINDS, "site killed": 0.07, "homesite killed": 0.05}),
 }
-"""In `steady` no process dies, so that what grows shows; in `stormy` sites die."""
+"""In `steady` no process dies, so that growth shows; in `stormy` sites die; `hosted` is shared by several clients."""
 
 
 def plan_faults(source: random.Random, profile: Profile, case: Case) -> list[PlannedFault]:
@@ -87,6 +88,7 @@ class Loss:
         since: From when on, on the monotonic clock.
         until: Until when.
         job: Name of the job of which an operation ends it; empty if it was killed from outside.
+        times: How often that may happen.
     """
 
     site: str
@@ -94,6 +96,7 @@ class Loss:
     since: float
     until: float
     job: str = ""
+    times: int = 1
 
 
 class FaultLog:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chaos_run.case import Death, Draft
+from chaos_run.case import MOST_ATTEMPTS, ONCE_ONLY, Death, Draft
 from dfmesh import ForEach, PlaceParam, Yield
 
 
@@ -158,7 +158,7 @@ def _one_that_kills(d: Draft, operation: str, reason: str, **arguments: Any) -> 
     d.expect("other", (0,), 2)
     d.expect("elsewhere", (0,), 6)
     d.case.apart["elsewhere"] = {other}
-    d.case.deaths.append(Death(site, reason, "bad"))
+    d.case.deaths.append(Death(site, reason, "bad", 1 if operation in ONCE_ONLY else MOST_ATTEMPTS))
 
 
 HARMLESS = (

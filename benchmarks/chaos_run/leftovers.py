@@ -10,10 +10,14 @@ from pathlib import Path
 MARK = "DFMESH_CHAOS"
 """Environment variable by which all processes of a run are known, those that adapters start too."""
 
-MOST_MEMORY = 64 * 2**20
-MOST_DESCRIPTORS = 12
-MOST_THREADS = 24
-"""By how much what a process holds in calm phases may grow from the second fifth of the run to the last one."""
+MOST_GROWTH = {"memory": 64 * 2**20, "shared": 256 * 2**20, "descriptors": 12, "threads": 24}
+"""By how much what a process holds in calm phases may grow from the second fifth of the run to the last one.
+
+Shared memory is kept for the next arrays as long as there are any, so that the most that was used at once shows there.
+"""
+
+FEWEST_SAMPLES = 40
+"""Calm phases before which growth says nothing: allocators and pools still warm up."""
 
 
 def marked_processes(mark: str) -> dict[int, str]:
@@ -58,12 +62,12 @@ def stray_files(directory: Path) -> list[str]:
 
 def growth(samples: list[dict[str, float]]) -> list[str]:
     """Say what a process gathers, given what it held in each calm phase."""
-    if len(samples) < 10:
+    if len(samples) < FEWEST_SAMPLES:
         return []
     fifth = len(samples) // 5
     early, late = samples[fifth : 2 * fifth], samples[-fifth:]
     said = []
-    for what, most in (("memory", MOST_MEMORY), ("descriptors", MOST_DESCRIPTORS), ("threads", MOST_THREADS)):
+    for what, most in MOST_GROWTH.items():
         before, after = (statistics.median(sample[what] for sample in part) for part in (early, late))
         if after > before + most:
             said.append(f"{what} grew from {before:,.0f} to {after:,.0f}")

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from chaos_run.case import HOMESITE, Case, Frame
+from chaos_run.case import HOMESITE, MOST_ATTEMPTS, Case, Frame
 from chaos_run.faults import Loss
 from chaos_run.plain import canonical
 
-MOST_ATTEMPTS = 5
-"""How often dfmesh begins a job."""
+GIVEN_UP = f"lost in all of {MOST_ATTEMPTS} attempts"
+"""What a job says that was begun as often as that; what was lost each time is told, too."""
 
 
 @dataclass
@@ -103,7 +103,7 @@ def _failed(case: Case, outcome: Outcome, losses: list[Loss], missing: list[tupl
         return ["failed without an error"]
     own, lost, strange = _sorted_errors(case, outcome.errors)
     wrong = [f"an error that nothing explains: {error}" for error in strange[:3]]
-    untrue = [e for e in lost if not any(loss.site == e.site and loss.reason in e.message for loss in losses)]
+    untrue = [error for error in lost if not _happened(error, losses)]
     wrong += [f"a loss that did not happen like that: {error}" for error in untrue[:3]]
     if not lost:
         expected = {(failure.node, frame) for failure in case.failures for frame in failure.frames}
@@ -115,6 +115,12 @@ def _failed(case: Case, outcome: Outcome, losses: list[Loss], missing: list[tupl
             wrong.append(f"failed without naming {case.deaths[0].node}, which ended its site")
         return wrong
     return wrong + _with_loss(case, losses, lost, missing)
+
+
+def _happened(error: Any, losses: list[Loss]) -> bool:
+    if GIVEN_UP in error.message:
+        return sum(loss.times for loss in losses) >= MOST_ATTEMPTS
+    return any(loss.site == error.site and loss.reason in error.message for loss in losses)
 
 
 def _sorted_errors(case: Case, errors: Iterable[Any]) -> tuple[set[tuple[str, Frame]], list[Any], list[Any]]:
@@ -146,7 +152,8 @@ def _with_loss(case: Case, losses: list[Loss], lost: list[Any], missing: list[tu
         gone = [key for key in missing if key[0] == place]
         if gone and not dead & {*sites, HOMESITE}:
             wrong.append(f"without {gone[:3]}, which need only {sorted(sites)}")
-    if not case.deaths and len(losses) < MOST_ATTEMPTS and all(_survivable(case, loss.site) for loss in losses):
+    few = sum(loss.times for loss in losses) < MOST_ATTEMPTS
+    if not case.deaths and few and all(_survivable(case, loss.site) for loss in losses):
         wrong.append(f"failed, though all of it may be run again: {lost[0]}")
     return wrong
 

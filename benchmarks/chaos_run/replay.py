@@ -31,7 +31,7 @@ def replay(name: str, profile: str, times: int = 1) -> int:
     with tempfile.TemporaryDirectory() as scratch, federation.session(output="stderr") as session:
         runner = session._connection._runner
         injector = Injector(log, lambda: dict(runner.processes))
-        worker = Worker(federation, lambda: (session, lambda: False), log, injector, report)
+        worker = Worker(lambda: (session, lambda: False), log, injector, report, Path(scratch))
         for _ in range(times):
             job = draw_job(name, PROFILES[profile], federation.ops, Path(scratch))
             print(job.name, job.template, *job.faults, sep="\n  ")

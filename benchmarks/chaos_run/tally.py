@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections import Counter, defaultdict
 from typing import Any
 
 from chaos_run.leftovers import growth
-
-REPORTED_PER_TEMPLATE = 10
 
 
 class Tally:
@@ -21,6 +20,7 @@ class Tally:
         self.wrong: list[dict[str, Any]] = []
         self.results = 0
         self.survived = 0
+        self.adopted = 0
         self.seconds: list[float] = []
         self.recoveries: list[float] = []
         self.connecting: list[float] = []
@@ -42,17 +42,20 @@ class Tally:
                 self.recoveries.append(record["seconds"])
                 for name, held in record["held"].items():
                     self.held[f"{client}: {name}"].append(held)
+            case "adopted":
+                self.adopted += 1
             case "connected":
                 self.connecting.append(record["seconds"])
             case "wrong":
                 self.wrong.append({"client": client, **record})
 
-    def check_growth(self) -> None:
-        """Take note of processes that lived throughout the run and gathered something."""
+    def growth(self) -> list[tuple[str, str]]:
+        """Name the processes that lived throughout the run and gathered something, and what."""
+        found = []
         for name, samples in self.held.items():
-            lived = name.endswith(": client") or samples[-1]["age"] > 0.8 * len(samples)
-            for said in growth(samples) if lived else []:
-                self.wrong.append({"client": name, "job": "", "template": "growth", "wrong": [said]})
+            if all(earlier["age"] < later["age"] for earlier, later in itertools.pairwise(samples)):
+                found += [(name, said) for said in growth(samples)]
+        return found
 
     def as_json(self) -> dict[str, Any]:
         """Give all of it."""
@@ -63,6 +66,7 @@ class Tally:
             "fault_count": self.faults.total(),
             "results": self.results,
             "survived": self.survived,
+            "adopted": self.adopted,
             "job_seconds": _spread(self.seconds),
             "recovery_seconds": _spread(self.recoveries),
             "connecting_seconds": _spread(self.connecting),
@@ -77,7 +81,8 @@ class Tally:
         lines += [f"  {count:7,}  {kind}" for kind, count in self.faults.most_common()]
         lines += ["", f"{self.jobs.total():,} jobs with {self.results:,} results, each checked"]
         lines += [f"  {count:7,}  {outcome}" for outcome, count in self.jobs.most_common()]
-        lines += [f"  {self.survived:7,}  finished though a site of theirs was killed meanwhile", ""]
+        lines += [f"  {self.survived:7,}  finished though a site of theirs was killed meanwhile"]
+        lines += [f"  {self.adopted:7,}  went on without the client that had submitted them", ""]
         for what, values in (
             ("a job took", self.seconds),
             ("all sites worked again after a storm within", self.recoveries),
@@ -87,7 +92,7 @@ class Tally:
             if values:
                 spread = _spread(values)
                 lines.append(f"{what}: median {spread['median']:.2f} s, most {spread['most']:.2f} s ({len(values)})")
-        lines += ["", "held in calm phases, first and last: memory, descriptors, threads"]
+        lines += ["", "held in calm phases, first and last: own memory, shared memory, descriptors, threads"]
         for name, samples in sorted(self.held.items()):
             first, last = (_shown(sample) for sample in (samples[0], samples[-1]))
             lines.append(f"  {name:24} {first}   {last}")
@@ -99,7 +104,8 @@ class Tally:
 
 
 def _shown(held: dict[str, float]) -> str:
-    return f"{held['memory'] / 2**20:6.0f} MB {held['descriptors']:4.0f} {held['threads']:4.0f}"
+    sizes = f"{held['memory'] / 2**20:6.0f} MB {held['shared'] / 2**20:6.0f} MB"
+    return f"{sizes} {held['descriptors']:4.0f} {held['threads']:4.0f}"
 
 
 def _spread(values: list[float]) -> dict[str, float]:

@@ -15,7 +15,7 @@ from chaos_run.faults import LATE, FaultLog, Injector, Loss, PlannedFault, Profi
 from chaos_run.faulty_templates import DEADLY, HARMLESS
 from chaos_run.oracle import Outcome, judge
 from chaos_run.templates import SOUND
-from dfmesh import Federation, SessionError
+from dfmesh import SessionError
 
 JOB_LIMIT = 90.0
 """Seconds after which a job counts as hanging; the longest takes about 5 alone, and a dead site is back within 10."""
@@ -58,26 +58,32 @@ def draw_job(name: str, profile: Profile, ops: Any, scratch: Path) -> Job:
 
 
 class Worker:
-    """Runs jobs in a session that others use, too."""
+    """Runs jobs in a session that others use, too.
+
+    Attributes:
+        limit: Seconds after which a job counts as hanging.
+    """
+
+    limit = JOB_LIMIT
 
     def __init__(
         self,
-        federation: Federation,
         session: Callable[[], tuple[Any, Callable[[], bool]]],
         log: FaultLog,
         injector: Injector,
         report: Callable[..., None],
+        scratch: Path,
     ) -> None:
         """Begin.
 
         Args:
-            federation: What is submitted to.
             session: Gives the session that is open now, and what says whether it was closed by us.
             log: Of all faults.
             injector: Does faults.
             report: Gets what happened, as `report(kind, **fields)`.
+            scratch: Directory for files of operations.
         """
-        self._federation = federation
+        self._scratch = scratch
         self._session = session
         self._log = log
         self._injector = injector
@@ -85,38 +91,75 @@ class Worker:
 
     def run(self, job: Job) -> bool:
         """Run a job and report on it; False if it hangs."""
-        case, (session, was_closed) = job.case, self._session()
+        session, was_closed = self._session()
         begin = time.monotonic()
         self._begin_losses(job, begin)
         try:
-            compiled = session.prepare(case.pipeline)
-            submitted = session.submit(compiled, iter(case.sets) if case.iterated else case.sets)
+            compiled = session.prepare(job.case.pipeline)
+            handle = self._submit(session, compiled, job, begin)
         except SessionError as error:
             if not was_closed():
                 self._wrong(job, begin, [f"was not taken: {error}"], {})
             return True
-        iterated = _Iteration(submitted) if job.iterates else None
+        iterated = _Iteration(handle) if job.iterates else None
         cancelled = threading.Event()
 
         def cancel() -> None:
             cancelled.set()
-            submitted.cancel()
+            self._cancelling(job)
+            handle.cancel()
 
-        self._injector.run(job.faults, begin, submitted.wait, cancel)
-        over = submitted.wait(max(1.0, begin + JOB_LIMIT - time.monotonic()))
-        end = time.monotonic()
+        self._injector.run(job.faults, begin, handle.wait, cancel)
+        final = self._end_of(job, handle, begin)
+        return self._judge(
+            job,
+            final or handle,
+            begin,
+            over=final is not None,
+            sites=frozenset(compiled.nets),
+            cancelled=cancelled.is_set() or was_closed(),
+            iterated=iterated.taken() if iterated and final is handle else None,
+        )
+
+    def _submit(self, session: Any, compiled: Any, job: Job, begin: float) -> Any:
+        sets = job.case.sets
+        return session.submit(compiled, iter(sets) if job.case.iterated else sets)
+
+    def _cancelling(self, job: Job) -> None:
+        """A job is about to be cancelled."""
+
+    def _end_of(self, job: Job, handle: Any, begin: float) -> Any:
+        """Wait for the end of a job, and give the handle that has it; None if it does not come."""
+        return handle if handle.wait(self._left(begin)) else None
+
+    def _left(self, begin: float) -> float:
+        return max(1.0, begin + self.limit - time.monotonic())
+
+    def _judge(
+        self,
+        job: Job,
+        handle: Any,
+        begin: float,
+        *,
+        over: bool,
+        sites: frozenset[str],
+        cancelled: bool,
+        iterated: list[tuple[str, tuple[int, ...]]] | None = None,
+    ) -> bool:
+        case, end = job.case, time.monotonic()
         self._log.settle(job.name, end + LATE)
         if not over:
-            self._hangs(job, submitted, begin)
+            self._hangs(job, handle, begin)
             return False
+        log = case.once_log
         outcome = Outcome(
-            str(submitted.status),
-            _items(submitted),
-            list(submitted.errors),
-            frozenset(compiled.nets),
-            cancelled.is_set() or was_closed(),
-            iterated.taken() if iterated else None,
-            case.once_log.read_text().splitlines() if case.once_log and case.once_log.exists() else [],
+            str(handle.status),
+            items_of(handle),
+            list(handle.errors),
+            sites,
+            cancelled,
+            iterated,
+            log.read_text().splitlines() if log and log.exists() else [],
             self._log.losses(begin, end),
         )
         wrong = judge(case, outcome)
@@ -127,12 +170,11 @@ class Worker:
 
     def _begin_losses(self, job: Job, begin: float) -> None:
         for death in job.case.deaths:
-            self._log.lose(Loss(death.site, death.reason, begin, begin + 2 * JOB_LIMIT, job.name))
+            self._log.lose(Loss(death.site, death.reason, begin, begin + 2 * self.limit, job.name, death.times))
 
     def _over(self, job: Job, outcome: Outcome, begin: float, wrong: bool) -> None:
-        for path in job.case.once_log, *self._scratch_of(job):
-            if path is not None:
-                path.unlink(missing_ok=True)
+        for path in self._scratch.glob(f"{job.name.replace('/', '-')}.*"):
+            path.unlink(missing_ok=True)
         # An adapter that was to misbehave may have been kept from it by what else has hit the job.
         undisturbed = not outcome.cancelled and not any(error.kind == "SiteLost" for error in outcome.errors)
         died = any(error.node == death.node for error in outcome.errors for death in job.case.deaths)
@@ -143,6 +185,7 @@ class Worker:
         hit = any(loss.site in outcome.sites and not loss.job and loss.since > begin for loss in outcome.losses)
         self._report(
             "job",
+            job=job.name,
             template=job.template,
             status=outcome.status,
             cause=("site lost" if lost else "operation") if outcome.status == "failed" else "",
@@ -153,17 +196,13 @@ class Worker:
             faults=self._log.take_counts(),
         )
 
-    def _scratch_of(self, job: Job) -> list[Path]:
-        directory = job.case.once_log.parent if job.case.once_log else None
-        return list(directory.glob(f"{job.name.replace('/', '-')}.*")) if directory else []
-
     def _hangs(self, job: Job, submitted: Any, begin: float) -> None:
         try:
             progress = str(submitted.progress(5.0))
         except Exception as error:
             progress = f"no progress: {error!r}"
-        wrong = [f"is not over after {JOB_LIMIT} s: {submitted.status}"]
-        self._wrong(job, begin, wrong, {"progress": progress, "results": len(_items(submitted))})
+        wrong = [f"is not over after {self.limit} s: {submitted.status}"]
+        self._wrong(job, begin, wrong, {"progress": progress, "results": len(items_of(submitted))})
         submitted.cancel()
 
     def _wrong(self, job: Job, begin: float, wrong: list[str], more: dict[str, Any]) -> None:
@@ -200,6 +239,7 @@ class _Iteration:
         return [*self._keys, *([("the iteration has no end", ())] if self._thread.is_alive() else [])]
 
 
-def _items(job: Any) -> list[tuple[str, tuple[int, ...], Any]]:
+def items_of(job: Any) -> list[tuple[str, tuple[int, ...], Any]]:
+    """Give (place, frame, value) of all results that have come."""
     results = job.partial_result()
     return [(place, tuple(item.frame), item.value) for place in results for item in results.items_of(place)]

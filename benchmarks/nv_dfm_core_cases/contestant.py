@@ -10,7 +10,7 @@ The call of the operation at site a takes the place of the list's element.
 
 from __future__ import annotations
 
-from dfmesh.cli.bench import child  # first: its clock begins before the imports
+import measuring  # first: its clock begins before the imports
 
 import importlib  # noqa: E402, I001
 import threading  # noqa: E402
@@ -50,6 +50,8 @@ class NvDfmCore(System):
     """Target local, four sites, shipped settings but for those that the note of the table names."""
 
     name: ClassVar[str] = "nv-dfm-core"
+    in_flight: ClassVar[int] = 1
+    fixed_processes: ClassVar[bool] = False
     import_statement: ClassVar[str] = "from nv_dfm_core.api import Pipeline, PlaceParam, Yield"
 
     def __enter__(self) -> Self:
@@ -158,4 +160,4 @@ class NvDfmCore(System):
 
 
 if __name__ == "__main__":
-    child.main({NvDfmCore.name: NvDfmCore})
+    measuring.main({NvDfmCore.name: NvDfmCore})

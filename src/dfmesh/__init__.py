@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         Yield,
     )
     from dfmesh.config import FederationConfig
+    from dfmesh.engine.adapters import CallStopped, ThisCall, this_call
     from dfmesh.engine.discovery import (
         AdvisedDateRange,
         AdvisedDict,
@@ -91,6 +92,7 @@ _HOME = {
         "NodeRef Not NotEqual Operation Or Pipeline PlaceParam TryFromCache Yield"
     ),
     "dfmesh.config": "FederationConfig",
+    "dfmesh.engine.adapters": "CallStopped ThisCall this_call",
     "dfmesh.engine.discovery": (
         "AdvisedDateRange AdvisedDict AdvisedError AdvisedLiteral AdvisedOneOf AdvisedSubsetOf AdvisedValue Okay "
         "advisor_of field_advisor"
@@ -115,6 +117,7 @@ __all__ = [
     "AdvisedValue",
     "And",
     "BestOf",
+    "CallStopped",
     "Choose",
     "ConfigError",
     "DfmeshError",
@@ -152,6 +155,7 @@ __all__ = [
     "Session",
     "SessionError",
     "SourceLocation",
+    "ThisCall",
     "TryFromCache",
     "ValueDecodingError",
     "ValueEncodingError",
@@ -161,6 +165,7 @@ __all__ = [
     "field_advisor",
     "register_type",
     "simulate",
+    "this_call",
 ]
 
 

@@ -85,6 +85,33 @@ def controller_leftovers(controller: JobController) -> list[str]:
     return [f"{controller.site}: controller: {name}: {state}" for name, state in found.items() if state]
 
 
+def started(instructions: Iterable[events.Instruction]) -> list[events.StartCall]:
+    """The calls that begin, one by one."""
+    calls: list[events.StartCall] = []
+    for item in instructions:
+        if isinstance(item, events.StartCall):
+            calls.append(item)
+        elif isinstance(item, events.StartCalls):
+            begun = zip(item.frames, item.arguments, strict=True)
+            calls += [events.StartCall(call, item.transition, *each) for call, each in enumerate(begun, item.first)]
+    return calls
+
+
+def returned(event: events.Event) -> list[int]:
+    """The calls that have returned."""
+    if isinstance(event, events.CallReturned):
+        return [event.call]
+    return event.calls if isinstance(event, events.CallsReturned) else []
+
+
+def yielded(instructions: Iterable[events.Instruction]) -> int:
+    """How many results are sent."""
+    return sum(
+        len(item.frames) if isinstance(item, events.SendYields) else isinstance(item, events.SendYield)
+        for item in instructions
+    )
+
+
 class Probe(Simulation):
     """A simulated job under observation.
 
@@ -137,9 +164,9 @@ class Probe(Simulation):
             key = (attempt, event.route, event.frame)
             self._uncredited[key] = self._uncredited.get(key, 0) - event.count
         for item in instructions:
-            if isinstance(item, events.SendStreamItem):
+            if isinstance(item, events.SendStreamItems):
                 key = (attempt, item.route, item.frame)
-                self._uncredited[key] = self._uncredited.get(key, 0) + 1
+                self._uncredited[key] = self._uncredited.get(key, 0) + len(item.values)
                 if self._uncredited[key] > stream_takers.STREAM_WINDOW:
                     self.broken.append(f"{self._uncredited[key]} items under way on r{item.route}")
 

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 import faulty_operations
-from engine_support import HOMESITE, TESTS, Probe, compiled, federation
+from engine_support import TESTS, Probe, compiled, federation
 
 from dfmesh import Choose, Else, ForEach, If, Pipeline, PlaceParam, TryFromCache, Yield
 from dfmesh.compiler import CompiledPipeline

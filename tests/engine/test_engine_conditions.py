@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 import pytest
-from engine_support import run
+from engine_support import returned, run
 
 from dfmesh import And, Choose, Else, ForEach, If, Not, Or, Pipeline, PlaceParam, Yield
 from dfmesh.engine import events
@@ -160,5 +160,5 @@ def test_after_waits_for_all_of_a_block_and_passes_over_skips(ops: Any) -> None:
     for go, seed in itertools.product([0, 1], range(6)):
         probe, _ = run(p, seed, [{"go": go}])
         assert probe.results() == {"later": ["later"]}
-        ends = [site for site, event, _ in probe.log if isinstance(event, events.CallReturned)]
+        ends = [site for site, event, _ in probe.log for _ in returned(event)]
         assert ends == (["b", "b", "b", "c"] if go else ["c"])

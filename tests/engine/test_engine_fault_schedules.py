@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable
 import pytest
 from faulty_schedules import SITES, Schedule, pipelines, quiet, run, schedule, smallest
 
-from dfmesh.engine import events, streams, stream_takers
+from dfmesh.engine import events, stream_takers, streams
 from dfmesh.engine.job_outbox import JobOutbox
-from dfmesh.engine.messages import YieldPackage
 from dfmesh.engine.submitted_job import SubmittedJob
 
 SCHEDULES = int(os.environ.get("DFMESH_SCHEDULES", "1500"))
@@ -70,16 +69,14 @@ def lost_credit(monkeypatch: pytest.MonkeyPatch) -> None:
 def yielded_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """A result that comes again is taken in again."""
 
-    def careless(self: SubmittedJob, package: YieldPackage) -> bool:
+    def careless(self: SubmittedJob, node: str, frame: tuple[int, ...]) -> bool:
         return True
 
     monkeypatch.setattr(SubmittedJob, "_is_new", careless)
 
 
 @pytest.mark.parametrize("plant", [lost_credit, yielded_twice])
-def test_a_planted_bug_is_found(
-    monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None]
-) -> None:
+def test_a_planted_bug_is_found(monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None]) -> None:
     for name in pipelines():
         quiet(name)
     plant(monkeypatch)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from engine_support import compiled, results, run
+from engine_support import compiled, results, returned, run, started
 
 from dfmesh import ForEach, If, Pipeline, PlaceParam, Yield
-from dfmesh.engine import events
 from dfmesh.engine.messages import JobFinished
 
 SEEDS = range(12)
@@ -34,8 +33,8 @@ def test_calls_of_a_window_run_together_but_not_more(ops: Any) -> None:
         going_on: set[int] = set()
         for site, event, instructions in probe.log:
             if site == "b":
-                going_on -= {event.call} if isinstance(event, events.CallReturned) else set()
-                going_on |= {item.call for item in instructions if isinstance(item, events.StartCall)}
+                going_on -= set(returned(event))
+                going_on |= {item.call for item in started(instructions)}
                 most = max(most, len(going_on))
                 assert len(going_on) <= 4
     assert most == 4
@@ -55,13 +54,8 @@ def test_iterations_open_in_order(ops: Any) -> None:
         Yield(ops.Echo(x=item, site="b"))
     for seed in SEEDS:
         probe, _ = run(p, seed)
-        started = [
-            item.frame
-            for site, _, instructions in probe.log
-            for item in instructions
-            if site == "b" and isinstance(item, events.StartCall)
-        ]
-        assert started == sorted(started)
+        frames = [item.frame for site, _, instructions in probe.log if site == "b" for item in started(instructions)]
+        assert frames == sorted(frames)
 
 
 def test_reduce_folds_in_order_and_as_results_come(ops: Any) -> None:
@@ -83,9 +77,7 @@ def test_reduce_does_not_wait_for_the_last_iteration(ops: Any) -> None:
             value = ops.Echo(x=item, site="b")
         Yield(item.reduce(ops.Fold, value, site="c"))
     probe, _ = run(p, 3)
-    kinds = [
-        "fold" if site == "c" else "echo" for site, event, _ in probe.log if isinstance(event, events.CallReturned)
-    ]
+    kinds = ["fold" if site == "c" else "echo" for site, event, _ in probe.log for _ in returned(event)]
     assert kinds.index("fold") < len(kinds) - kinds[::-1].index("echo") - 1
 
 

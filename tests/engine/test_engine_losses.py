@@ -88,6 +88,7 @@ def strange_messages() -> list[tuple[str, Any]]:
             for frame in ((), (0,), (0, 0), (9, 9, 9)):
                 strange += [
                     (peer, messages.TokenPackage(JOB, 10**6 if peer == "a" else route, frame, value)),
+                    (peer, messages.TokenPackages(JOB, 10**6 if peer == "a" else route, (frame, frame), value)),
                     (peer, messages.StreamPackage(JOB, 10**6 if peer == "a" else route, frame, value)),
                     (peer, messages.StreamCredit(JOB, 10**6 if peer == "a" else route, frame, 10**9)),
                 ]

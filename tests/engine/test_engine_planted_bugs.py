@@ -71,7 +71,7 @@ def token_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def careless(self: JobController, peer: str, message: Any) -> None:
         receive(self, peer, message)
-        if isinstance(message, messages.TokenPackage) and next(counter) % 50 == 30:
+        if isinstance(message, messages.TokenPackage | messages.TokenPackages) and next(counter) % 50 == 30:
             receive(self, peer, message)
 
     monkeypatch.setattr(JobController, "receive", careless)
@@ -79,13 +79,18 @@ def token_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def early_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """A site forgets to count its results."""
-    send: Callable[..., None] = JobOutbox._send_yield
+    for name in ("_send_yield", "_send_yields"):
+        forget_after(monkeypatch, name)
 
-    def careless(self: JobOutbox, instruction: events.SendYield) -> None:
+
+def forget_after(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    send: Callable[..., None] = getattr(JobOutbox, name)
+
+    def careless(self: JobOutbox, instruction: Any) -> None:
         send(self, instruction)
         self._yields.clear()
 
-    monkeypatch.setattr(JobOutbox, "_send_yield", careless)
+    monkeypatch.setattr(JobOutbox, name, careless)
 
 
 def value_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -206,20 +208,34 @@ def test_a_value_that_cannot_be_stored_is_given_to_those_who_wait(storage: Any) 
     run(storage, test)
 
 
-def test_a_write_that_breaks_off_leaves_no_entry(storage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    kind = StoragePath if isinstance(storage, StoragePath) else Path
-    write = kind.write_bytes
+@contextmanager
+def no_space_left(storage: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let every write break off in the middle."""
+    write = StoragePath.write_bytes
 
-    def broken(path: Any, data: bytes) -> int:
+    def broken(path: Any, data: bytes) -> None:
         write(path, data[: len(data) // 2])
         raise OSError("no space left")
 
+    if isinstance(storage, StoragePath):
+        with monkeypatch.context() as patch:
+            patch.setattr(StoragePath, "write_bytes", broken)
+            yield
+        return
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_write_that_breaks_off_leaves_no_entry(storage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(site: Site, _clock: Clock, storage: Any) -> None:
         await site.look(b"k")
-        monkeypatch.setattr(kind, "write_bytes", broken)
-        site.cache.store(b"k", list(range(100)))
-        await site.written()
-        monkeypatch.undo()
+        with no_space_left(storage, monkeypatch):
+            site.cache.store(b"k", bytes(2_000_000))
+            await site.written()
         assert not [entry for entry in storage.iterdir() if str(entry).endswith(".dfmesh")]
         assert not list(storage.iterdir()), "a draft is left"
         assert await site.look(b"k") == ("missed", None)

@@ -13,7 +13,7 @@ def item(number: int) -> ResultItem:
 def store_of(count: int, in_memory: int) -> ResultStore:
     store = ResultStore(memory_limit=in_memory * (ITEM_OVERHEAD + 200))
     for number in range(count):
-        store.append(item(number))
+        store.extend([item(number)])
     return store
 
 
@@ -32,7 +32,7 @@ def test_forgotten_results_are_left_out_and_the_others_keep_their_positions() ->
     assert len(store) == 100
     assert store.slice(0, 100) == [item(number) for number in range(40, 100)]
     assert store.slice(50, 60) == [item(number) for number in range(50, 60)]
-    store.append(item(100))
+    store.extend([item(100)])
     assert store.slice(100, 101) == [item(100)]
     store.forget(101)
     assert store.slice(0, 101) == []
@@ -43,6 +43,6 @@ def test_forgetting_reaches_neither_the_disk_nor_what_comes_later() -> None:
     store = store_of(50, in_memory=10)
     store.forget(30)
     assert store.slice(30, 50) == [item(number) for number in range(30, 50)]
-    store.append(item(50))
+    store.extend([item(50)])
     assert store.slice(49, 51) == [item(49), item(50)]
     store.close()

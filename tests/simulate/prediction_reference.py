@@ -16,7 +16,7 @@ from dfmesh.engine.job_controller import JobController, SiteServices
 from dfmesh.engine.simulated_site import SimulatedCarrier
 from dfmesh.engine.simulator import CLIENT, Simulation
 from dfmesh.engine.worker_threads import MAX_THREADS, PATIENCE
-from dfmesh.netir import Loop, NetIR, Port, SendYield
+from dfmesh.netir import Loop, Port, SendYield
 from dfmesh.session.prediction.planning import CONTROL, FURTHER, HEAD
 
 SITES = {
@@ -110,6 +110,10 @@ class ReferenceRun(Simulation):
         return self.wires[key]
 
     def send(self, source: str, destination: str, message: Any) -> None:
+        for single in one_by_one(message):
+            self._send(source, destination, single)
+
+    def _send(self, source: str, destination: str, message: Any) -> None:
         if CLIENT in (source, destination):
             if isinstance(message, messages.YieldPackage):
                 self.results += 1
@@ -147,6 +151,21 @@ class ReferenceRun(Simulation):
         return SiteServices(carrier, NoCallLog(), ForgetfulCache(), lambda it: TimedCalls(self, site, it), soon)
 
 
+def one_by_one(message: Any) -> list[Any]:
+    """What stands here for large values looks small, and travels together as these would not."""
+    match message:
+        case messages.TokenPackages(job=job, route=route, frames=frames, payload=payload):
+            pairs = zip(frames, payload.data, strict=True)
+            return [messages.TokenPackage(job, route, frame, messages.Payload(value)) for frame, value in pairs]
+        case messages.YieldPackages(job=job, place=place, frames=frames, node=node, site=site, payload=payload):
+            pairs = zip(frames, payload.data, strict=True)
+            return [
+                messages.YieldPackage(job, place, frame, node, site, messages.Payload(value)) for frame, value in pairs
+            ]
+        case _:
+            return [message]
+
+
 class TimedCalls:
     """Calls that only take time."""
 
@@ -164,6 +183,10 @@ class TimedCalls:
             self._begin(workers, work)
         else:
             workers[1].append(work)
+
+    def start_all(self, first: int, plan: Any, arguments: Any) -> None:
+        for call, given in enumerate(arguments, first):
+            self.start(call, plan, given)
 
     def _begin(self, workers: list[Any], work: Any) -> None:
         call, seconds, value = work

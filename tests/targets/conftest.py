@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from stub_federation import STUB, Config, Stubs, Test, shared_files, site_processes
@@ -24,13 +25,14 @@ def run_stubs(tmp_path: Path) -> Iterator[Callable[..., None]]:
     """Run a test with a federation of stubs, and see to it that nothing is left."""
     before = shared_files()
 
-    def run(test: Test, sites: Iterable[str] = ("a", "b", "c"), transport: str = "unix") -> None:
+    def run(test: Test, sites: Iterable[str] = ("a", "b", "c"), transport: str = "unix", **options: Any) -> None:
         async def body() -> None:
             runner = LocalFederationRunner(
                 Config(tmp_path / "x.dfm.yaml", sites),  # type: ignore[arg-type]
                 "a",
                 transport=transport,
                 program=STUB,
+                **options,
             )
             stubs = Stubs(runner)
             await runner.start(stubs.got.put_nowait, stubs.lost.put_nowait)

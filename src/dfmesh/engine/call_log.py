@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from dfmesh.netir import Frame
@@ -14,8 +15,16 @@ class CallLog(Protocol):
         """Note a call and return the slot in which it stands."""
         ...
 
+    def all_started(self, job: str, transition: int, frames: Sequence[Frame]) -> list[int]:
+        """Note calls and return their slots."""
+        ...
+
     def ended(self, slot: int) -> None:
         """Strike out the call in a slot."""
+        ...
+
+    def all_ended(self, slots: list[int]) -> None:
+        """Strike out the calls in these slots."""
         ...
 
 
@@ -26,5 +35,12 @@ class NoCallLog:
         """Note nothing."""
         return 0
 
+    def all_started(self, job: str, transition: int, frames: Sequence[Frame]) -> list[int]:
+        """Note nothing."""
+        return [0] * len(frames)
+
     def ended(self, slot: int) -> None:
+        """Strike out nothing."""
+
+    def all_ended(self, slots: list[int]) -> None:
         """Strike out nothing."""

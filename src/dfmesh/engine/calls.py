@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import io
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator
-from functools import partial
 from typing import Any, Protocol
 
+from dfmesh import values
 from dfmesh.engine.adapters import Adapter, AdapterKind, Raised, SiteAdapters, ThisCall, describe
 from dfmesh.engine.adapters.this_call import in_this_task
 from dfmesh.engine.isolation import RemoteRaised, RemoteStream, WorkerProcesses
@@ -17,7 +18,7 @@ from dfmesh.engine.live_input import LiveInput, StreamBrokenError
 from dfmesh.engine.messages import Failure
 from dfmesh.engine.tokens import StreamInput
 from dfmesh.engine.unstoppable_tasks import cancel_for_good
-from dfmesh.engine.worker_threads import STOP_SECONDS, Work, WorkerThreads
+from dfmesh.engine.worker_threads import STOP_SECONDS, Done, Ended, Work, WorkerThreads
 from dfmesh.errors import DfmeshError
 from dfmesh.values import PickledObject
 
@@ -48,8 +49,12 @@ class CallOutcome(Protocol):
         """The call has taken items of a stream that it is fed with."""
         ...
 
-    def item(self, call: int, value: Any, seconds: float) -> None:
-        """The generator has produced an item, after it was asked to."""
+    def all_returned(self, calls: list[int], given: list[Any], seconds: list[float]) -> None:
+        """Calls have ended with values."""
+        ...
+
+    def items(self, call: int, given: list[Any], seconds: float, *, more: bool) -> None:
+        """The generator has produced items, after it was asked to; if `more`, it goes on with others asked for."""
         ...
 
     def exhausted(self, call: int) -> None:
@@ -93,14 +98,16 @@ class _Stream:
         items: The generator, or another iterator.
         operation: Name of the operation.
         call: What its adapter sees of the call.
+        dropped: Nobody wants more of it.
     """
 
-    __slots__ = ("call", "items", "operation")
+    __slots__ = ("call", "dropped", "items", "operation")
 
     def __init__(self, items: Iterator[Any] | AsyncIterator[Any], operation: str, call: ThisCall) -> None:
         self.items = items
         self.operation = operation
         self.call = call
+        self.dropped = False
 
 
 class Calls:
@@ -156,11 +163,26 @@ class Calls:
         except Exception as error:
             self._raised(call, error, 0.0)
             return
-        self._working[call] = self._threads.submit(function, partial(self._ended, call, plan), plan.operation)
+        self._working[call] = self._threads.submit(function, Ended(self, call, plan), plan.operation)
+
+    def start_all(self, first: int, plan: CallPlan, arguments: list[dict[str, Any]]) -> None:
+        """Begin several calls.
+
+        Args:
+            first: Number of the first one; the others follow it.
+            plan: How they are made.
+            arguments: Of each, by parameter name.
+        """
+        for call, given in enumerate(arguments, first):
+            self.start(call, plan, given)
 
     def _begin_task(self, call: int, work: Coroutine[Any, Any, None]) -> None:
+        def ended(task: asyncio.Task[None]) -> None:
+            if self._tasks.get(call) is task:  # Else the next pull has begun already.
+                del self._tasks[call]
+
         self._tasks[call] = task = self._loop.create_task(work)
-        task.add_done_callback(lambda _: self._tasks.pop(call, None))
+        task.add_done_callback(ended)
 
     def _unpickled(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Put the objects in place of pickled arguments, if the site's owner allows that.
@@ -194,18 +216,17 @@ class Calls:
         if call in self._live:
             self._live[call][index].end(failure)
 
-    def pull(self, call: int) -> None:
-        """Let a generator produce its next item."""
+    def pull(self, call: int, count: int = 1) -> None:
+        """Let a generator produce its next items, at most `count`. Each is told of as soon as it is there."""
         stream = self._streams.get(call)
         if stream is None:
             return
         items = stream.items
         if isinstance(items, AsyncIterator):
-            self._begin_task(call, self._next_async(call, stream, items))
+            self._begin_task(call, self._next_async(call, stream, items, count))
         else:
-            pulled = partial(self._next, call, stream)
-            work = self._threads.submit(lambda: next(items, _END), pulled, stream.operation, stream.call)
-            self._working[call] = work
+            pull = _Pull(self, call, stream, items, count)
+            self._working[call] = self._threads.submit(pull, pull.ended, stream.operation, stream.call)
 
     def drop(self, call: int) -> None:
         """Give up a generator; nothing is told about it any more."""
@@ -213,6 +234,7 @@ class Calls:
         stream = self._streams.pop(call, None)
         if stream is None:
             return
+        stream.dropped = True
         pulling = self._tasks.pop(call, None)
         if pulling is not None:
             cancel_for_good(pulling, stream.operation, "nobody wants more of its stream")
@@ -233,21 +255,19 @@ class Calls:
         self._closed = True
         for stream_input in [item for items in self._live.values() for item in items.values()]:
             stream_input.end(_ENDED)
-        for call, stream in self._streams.items():
-            if call not in self._working and call not in self._tasks:
-                self._close_stream(call, stream)
         for work in self._working.values():
             self._stop(work)
-        self._working.clear()
         for call, task in self._tasks.items():
-            stream_or_none = self._streams.get(call)
-            operation = self._in_tasks[call].operation if call in self._in_tasks else ""
-            cancel_for_good(task, stream_or_none.operation if stream_or_none else operation, _JOB_ENDED)
+            cancel_for_good(task, self._in_tasks[call].operation if call in self._in_tasks else "", _JOB_ENDED)
         for limited, operation in self._limited_tasks.items():
             cancel_for_good(limited, operation, _JOB_ENDED)
         for seen in self._in_tasks.values():
             seen.cancel(_JOB_ENDED, self._on_own_thread)
+        for call, stream in self._streams.items():
+            if call not in self._working and call not in self._tasks:
+                self._close_stream(call, stream)
         self._streams.clear()
+        self._working.clear()
 
     def _stop(self, work: Work) -> None:
         self._threads.stop(work, _JOB_ENDED if self._closed else _TOO_LONG)
@@ -277,10 +297,10 @@ class Calls:
             except BaseException as error:
                 failure = error
             else:
-                self._ended(call, plan, value, None, time.perf_counter() - started)
+                self.call_ended(call, plan, value, None, time.perf_counter() - started)
                 return
             if attempt == plan.retries or self._cannot_repeat(call, failure):
-                self._ended(call, plan, None, failure, time.perf_counter() - started)
+                self.call_ended(call, plan, None, failure, time.perf_counter() - started)
             else:
                 await asyncio.sleep(backoff)
                 backoff *= 2
@@ -290,19 +310,20 @@ class Calls:
         live = self._live.get(call)
         if live is None:
             return arguments
+        is_async = False
         processes = self._processes_for(plan)
         if processes is None:
             adapter = await self._adapter(plan)
-            is_read_live = adapter.streams_into
-            is_async = adapter.kind in (AdapterKind.COROUTINE, AdapterKind.ASYNC_GENERATOR)
+            read_live = {name for name in arguments if adapter.streams_into(name)}
+            is_async = adapter.kind in _ASYNC
         else:
-            is_read_live = (await processes.streams_into(plan.operation, plan.provider)).__contains__
+            read_live = {*await processes.streams_into(plan.operation, plan.provider)}
         ready = dict(arguments)
         for name, item in arguments.items():
             if type(item) is not StreamInput:
                 continue
             stream = live[item.index]
-            if not is_read_live(name):
+            if name not in read_live:
                 ready[name] = await stream.gather()
             elif processes is not None:
                 ready[name] = stream
@@ -392,7 +413,8 @@ class Calls:
         future.add_done_callback(ended)
         return future
 
-    def _ended(self, call: int, plan: CallPlan, value: Any, error: BaseException | None, seconds: float) -> None:
+    def call_ended(self, call: int, plan: CallPlan, value: Any, error: BaseException | None, seconds: float) -> None:
+        """A call has ended with a value or an exception."""
         self._working.pop(call, None)
         seen = self._in_tasks.pop(call, None)
         if self._closed:
@@ -408,6 +430,17 @@ class Calls:
             self._live.pop(call, None)
             self._outcome.returned(call, value, seconds)
 
+    def calls_ended(self, ends: list[Ended], given: list[Any], seconds: list[float]) -> None:
+        """Calls have ended with values."""
+        if self._closed or self._live or self._in_tasks or not values.is_unchanging(given):
+            for end, value, duration in zip(ends, given, seconds, strict=True):
+                end(value, None, duration)
+            return
+        calls = [end.call for end in ends]
+        for call in calls:
+            self._working.pop(call, None)
+        self._outcome.all_returned(calls, given, seconds)
+
     def _raised(self, call: int, error: BaseException, seconds: float) -> None:
         self._live.pop(call, None)
         if isinstance(error, StreamBrokenError):
@@ -420,14 +453,18 @@ class Calls:
             error = error.error
         self._outcome.raised(call, describe(error, self._adapters.own_code), seconds)
 
-    async def _next_async(self, call: int, stream: _Stream, items: AsyncIterator[Any]) -> None:
-        started = time.perf_counter()
-        value: Any = _END
-        failure: BaseException | None = None
+    async def _next_async(self, call: int, stream: _Stream, items: AsyncIterator[Any], count: int) -> None:
         in_this_task.set(stream.call)
         self._in_tasks[call] = stream.call
+        value: Any = _END
+        failure: BaseException | None = None
         try:
-            value = await anext(items, _END)
+            for left in range(count - 1, -1, -1):
+                started = time.perf_counter()
+                value = await anext(items, _END)
+                if left == 0 or value is _END or self._closed or self._streams.get(call) is not stream:
+                    break
+                self._outcome.items(call, [value], time.perf_counter() - started, more=True)
         except asyncio.CancelledError as error:
             if self._closed:
                 raise
@@ -437,22 +474,93 @@ class Calls:
         finally:
             self._in_tasks.pop(call, None)
         self._tasks.pop(call, None)  # The next pull may begin while this task winds up.
-        self._next(call, stream, value, failure, time.perf_counter() - started)
+        self.pulled(call, stream, [value], failure, time.perf_counter() - started)
 
-    def _next(self, call: int, stream: _Stream, value: Any, error: BaseException | None, seconds: float) -> None:
+    def hand_over(self, done: Done) -> None:
+        """Call something on the event loop; from a thread."""
+        self._threads.hand_over(done, None, 0.0)
+
+    def produced(self, call: int, stream: _Stream, given: list[Any], seconds: float) -> None:
+        """A generator has produced items, and goes on with those that it was asked for."""
+        if not self._closed and self._streams.get(call) is stream:
+            self._outcome.items(call, given, seconds, more=True)
+
+    def pulled(self, call: int, stream: _Stream, given: list[Any], error: BaseException | None, seconds: float) -> None:
+        """A generator has done what it was asked for, the last items being these, or has ended, or raised."""
         self._working.pop(call, None)
         if self._closed or self._streams.get(call) is not stream:  # Dropped meanwhile.
             self._close_stream(call, stream)
             return
+        over = error is not None or given[-1] is _END
+        items = [item for item in given if item is not _END]
+        if items:
+            self._outcome.items(call, items, seconds, more=over)
+        if not over or self._streams.get(call) is not stream:
+            return
+        self._streams.pop(call, None)
         if error is not None:
-            self._streams.pop(call, None)
-            self._raised(call, error, seconds)
-        elif value is _END:
-            self._streams.pop(call, None)
+            self._raised(call, error, 0.0 if items else seconds)
+        else:
             self._live.pop(call, None)
             self._outcome.exhausted(call)
-        else:
-            self._outcome.item(call, value, seconds)
+
+
+class _Pull:
+    """Lets a generator produce items on a thread. Items that come faster than the event loop turns go together."""
+
+    def __init__(self, calls: Calls, call: int, stream: _Stream, items: Iterator[Any], count: int) -> None:
+        self._calls = calls
+        self._call = call
+        self._stream = stream
+        self._items = items
+        self._count = count
+        self._made: deque[tuple[Any, float]] = deque()
+        self._announced = False
+        self._told = 0.0
+
+    def __call__(self) -> Any:
+        """Produce; on a thread.
+
+        Returns:
+            The last of the items asked for, or `_END`.
+        """
+        items, made = self._items, self._made
+        for _ in range(self._count - 1):
+            started = time.perf_counter()
+            value = next(items, _END)
+            if value is _END:
+                return _END
+            made.append((value, time.perf_counter() - started))
+            if not self._announced:
+                self._announced = True
+                self._calls.hand_over(self._take)
+            if self._stream.dropped:
+                return _END
+        return next(items, _END)
+
+    def _take(self, _value: Any, _error: BaseException | None, _seconds: float) -> None:
+        self._announced = False
+        given, seconds = self._drain()
+        if given:
+            self._told += seconds
+            self._calls.produced(self._call, self._stream, given, seconds)
+
+    def _drain(self) -> tuple[list[Any], float]:
+        made = self._made
+        given: list[Any] = []
+        seconds = 0.0
+        while made:
+            value, duration = made.popleft()
+            given.append(value)
+            seconds += duration
+        return given, seconds
+
+    def ended(self, value: Any, error: BaseException | None, seconds: float) -> None:
+        """Tell the rest, and how it ended."""
+        given, _ = self._drain()
+        if error is None:
+            given.append(value)
+        self._calls.pulled(self._call, self._stream, given, error, max(seconds - self._told, 0.0))
 
 
 class PickleRefusedError(DfmeshError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -28,6 +29,20 @@ class TokenArrived(msgspec.Struct):
     token: Token
 
 
+class TokensArrived(msgspec.Struct):
+    """Another site sent several values along one route. None of them is a failure or a skip.
+
+    Attributes:
+        route: The route.
+        frames: Their frames.
+        tokens: The values.
+    """
+
+    route: int
+    frames: Sequence[Frame]
+    tokens: list[Token]
+
+
 class ScopeEnded(msgspec.Struct):
     """A loop elsewhere has opened all its iterations below `frame`."""
 
@@ -52,6 +67,18 @@ class CallReturned(msgspec.Struct):
     value: Any
 
 
+class CallsReturned(msgspec.Struct):
+    """Several calls of one transition, which is no reduce, ended with values.
+
+    Attributes:
+        calls: The calls, in the order in which they ended.
+        values: What they gave.
+    """
+
+    calls: list[int]
+    values: list[Any]
+
+
 class CallRaised(msgspec.Struct):
     """A call, or the stream it returned, ended with an error.
 
@@ -72,11 +99,18 @@ class StreamOpened(msgspec.Struct):
     call: int
 
 
-class StreamItem(msgspec.Struct):
-    """The generator produced an item."""
+class StreamItems(msgspec.Struct):
+    """The generator produced items.
+
+    Attributes:
+        call: Its call.
+        values: The items.
+        more: It goes on producing what it was asked for.
+    """
 
     call: int
-    value: Any
+    values: list[Any]
+    more: bool = False
 
 
 class StreamEnded(msgspec.Struct):
@@ -98,12 +132,12 @@ class KeyMissed(msgspec.Struct):
     call: int
 
 
-class StreamItemArrived(msgspec.Struct):
-    """Another site sent an item of a stream."""
+class StreamItemsArrived(msgspec.Struct):
+    """Another site sent items of a stream."""
 
     route: int
     frame: Frame
-    value: Any
+    values: list[Any]
 
 
 class StreamEndArrived(msgspec.Struct):
@@ -142,12 +176,14 @@ Event = (
     | TokenArrived
     | ScopeEnded
     | IterationsDone
+    | TokensArrived
     | CallReturned
+    | CallsReturned
     | CallRaised
     | StreamOpened
-    | StreamItem
+    | StreamItems
     | StreamEnded
-    | StreamItemArrived
+    | StreamItemsArrived
     | StreamEndArrived
     | StreamCreditArrived
     | FedItemsTaken
@@ -177,10 +213,27 @@ class StartCall(msgspec.Struct):
     fed: tuple[int, ...] = ()
 
 
+class StartCalls(msgspec.Struct):
+    """Call the adapter of a transition for several frames; none of the calls is fed.
+
+    Attributes:
+        first: Number of the first call; the others follow it.
+        transition: Position of the transition in the net.
+        frames: Their frames.
+        arguments: Of each call, by parameter name.
+    """
+
+    first: int
+    transition: int
+    frames: Sequence[Frame]
+    arguments: list[dict[str, Any]]
+
+
 class PullStream(msgspec.Struct):
-    """Let the generator of a call produce its next item."""
+    """Let the generator of a call produce its next items, at most `count`. Each is told of as soon as it is there."""
 
     call: int
+    count: int
 
 
 class CloseStream(msgspec.Struct):
@@ -199,13 +252,23 @@ class SendToken(msgspec.Struct):
     transition: int
 
 
-class SendStreamItem(msgspec.Struct):
-    """Send an item of a stream to another site."""
+class SendTokens(msgspec.Struct):
+    """Send several values along one route to another site. `transition` made them."""
+
+    site: str
+    route: int
+    frames: Sequence[Frame]
+    tokens: list[Token]
+    transition: int
+
+
+class SendStreamItems(msgspec.Struct):
+    """Send items of a stream to another site."""
 
     site: str
     route: int
     frame: Frame
-    value: Any
+    values: list[Any]
     transition: int
 
 
@@ -254,12 +317,12 @@ class SendScopeEnded(msgspec.Struct):
     failure: Failure | None
 
 
-class SendIterationDone(msgspec.Struct):
-    """Tell the site of a loop that this one is done with an iteration."""
+class SendIterationsDone(msgspec.Struct):
+    """Tell the site of a loop that this one is done with iterations."""
 
     site: str
     scope: int
-    frame: Frame
+    frames: Sequence[Frame]
 
 
 class SendYield(msgspec.Struct):
@@ -269,6 +332,15 @@ class SendYield(msgspec.Struct):
     place: str
     frame: Frame
     value: Any
+
+
+class SendYields(msgspec.Struct):
+    """Send several results to the homesite. `transition` is the yield."""
+
+    transition: int
+    place: str
+    frames: Sequence[Frame]
+    values: list[Any]
 
 
 class LookUpKey(msgspec.Struct):
@@ -307,13 +379,16 @@ class ReportFrame(msgspec.Struct):
 
 Instruction = (
     StartCall
+    | StartCalls
     | PullStream
     | CloseStream
     | SendToken
+    | SendTokens
     | SendScopeEnded
-    | SendIterationDone
+    | SendIterationsDone
     | SendYield
-    | SendStreamItem
+    | SendYields
+    | SendStreamItems
     | SendStreamEnd
     | SendStreamCredit
     | FeedItem

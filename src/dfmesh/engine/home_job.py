@@ -6,7 +6,8 @@ every result is there, and knows when the job is over.
 When a site is lost whose calls may all be repeated, the job is begun again: the attempt ends at the sites that live,
 which keep what must not run twice, and a new one opens the unfinished frames again. It has a name of its own between
 the sites, so nothing of the old one can be mistaken for its own. The lost site is not waited for: what is sent to it
-reaches its next life, and if that fails too, the site is lost again.
+reaches its next life, and if that fails too, the site is lost again. A site that has ended the old attempt also knows
+of the loss, for it was told before we were; so it sends nothing of the new one to the dead.
 """
 
 from __future__ import annotations
@@ -42,11 +43,12 @@ from dfmesh.engine.messages import (
     StartJob,
     WatchIdle,
     YieldPackage,
+    YieldPackages,
 )
 from dfmesh.engine.site_loss import with_advice
 from dfmesh.netir import Frame, NetIR
 
-_OF_AN_ATTEMPT = (YieldPackage, FrameReport, FailureReport, JobStarted, SiteIdle, Progress)
+_OF_AN_ATTEMPT = (YieldPackage, YieldPackages, FrameReport, FailureReport, JobStarted, SiteIdle, Progress)
 
 Send = tuple[str, AnyMessage]
 """A peer and what to send it."""
@@ -157,8 +159,10 @@ class HomeJob:
 
     def _from_site(self, peer: str, message: AnyMessage) -> list[Send]:
         match message:
-            case YieldPackage():
-                return self._result(message)
+            case YieldPackage(frame=frame):
+                return self._result(message, frame[:1], 1)
+            case YieldPackages(frames=frames) if frames:
+                return self._result(message, frames[0][:1], len(frames))
             case FrameReport(frame=frame, yields=yields):
                 return self._reported(peer, frame, yields)
             case JobStarted():
@@ -185,7 +189,7 @@ class HomeJob:
         if self.status == "ending":
             return [*progress, *self._ended(site, SiteReport(site, (), {}))]
         if site in self._survivable and not self._doomed and self._outcome != "refused":
-            return [*progress, *self._begin_again(failures)]
+            return [*progress, *self._begin_again(site, failures)]
         if self._told:
             failures = with_advice(failures, once_only([self._nets[site]]))
         self._doomed = True
@@ -204,16 +208,16 @@ class HomeJob:
 
     # Beginning again
 
-    def _begin_again(self, failures: list[Failure]) -> list[Send]:
+    def _begin_again(self, site: str, failures: list[Failure]) -> list[Send]:
         """End the attempt, since a site was lost without which another one can be begun."""
         self._history += failures
         if self._attempts == MAX_ATTEMPTS and self.status != "leaving":
             what = f"sites were lost in all of {MAX_ATTEMPTS} attempts; the job is not begun again"
-            self._failures += [*self._history, Failure(failures[0].site, "site", "", (), "", "SiteLost", what)]
+            self._failures += [*self._history, Failure(site, "site", "", (), "", "SiteLost", what)]
             return self._end("failed")
         told = (self.client, JobRestarted(self.job, tuple(failures)))
         if self.status == "leaving":
-            self._awaited.discard(failures[0].site)
+            self._awaited.discard(site)
             return [told, *self._open_attempt()]
         self._attempts += 1
         self.status = "leaving"
@@ -333,10 +337,9 @@ class HomeJob:
                 sends.append((site, OpenFrame(self.attempt, frame, given)))
         return sends
 
-    def _result(self, message: YieldPackage) -> list[Send]:
-        frame = message.frame[:1]
+    def _result(self, message: YieldPackage | YieldPackages, frame: Frame, count: int) -> list[Send]:
         if frame in self._missing_yields:
-            self._missing_yields[frame] -= 1
+            self._missing_yields[frame] -= count
         if self._attempts > 1 or self._submission > 1:
             message = msgspec.structs.replace(message, job=self.job)
         return [(self.client, message), *self._finish_frame(frame)]
@@ -396,6 +399,12 @@ class HomeJob:
         if outcome == "cancelled" and reason:
             self._note(Failure("", "cancel", "", (), "", "Cancelled", reason))
         return [*((site, EndJob(self.attempt)) for site in sorted(alive)), *self._finish()]
+
+    def end_without_answers(self) -> list[Send]:
+        """Finish a job that is being ended, though some sites have not said that they have stopped it."""
+        if self.status == "ending":
+            self._awaited.clear()
+        return self._finish()
 
     def _ended(self, site: str, report: SiteReport) -> list[Send]:
         self._awaited.discard(site)

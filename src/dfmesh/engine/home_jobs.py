@@ -80,6 +80,12 @@ class HomeJobs:
             if net is not None:
                 self._send(home, home.site_lost(lost.site, lost_failures(net, home.job, lost)))
 
+    def end_without_answers(self, job: str) -> None:
+        """Wait no longer for the sites that have not answered since a job was cancelled."""
+        home = self.jobs.get(job)
+        if home is not None:
+            self._send(home, home.end_without_answers())
+
     def close(self) -> None:
         """Forget all jobs."""
         self.jobs.clear()

@@ -49,6 +49,7 @@ class SiteServices:
 
 _BETWEEN_SITES = (
     messages.TokenPackage,
+    messages.TokenPackages,
     messages.IterationsDone,
     messages.ScopeEnded,
     messages.StreamPackage,
@@ -122,6 +123,8 @@ class JobController:
         match message:
             case messages.TokenPackage():
                 self.handle(events.TokenArrived(message.route, message.frame, self._token_of(message)))
+            case messages.TokenPackages():
+                self._tokens_arrived(message)
             case messages.IterationsDone(scope=scope, frames=frames):
                 self.handle(events.IterationsDone(scope, frames, peer))
             case messages.ScopeEnded(scope=scope, frame=frame, count=count, failure=failure):
@@ -149,6 +152,8 @@ class JobController:
         match message:
             case messages.TokenPackage(route=route, frame=frame):
                 return self._expected.get(route) != (peer, len(frame))
+            case messages.TokenPackages(route=route, frames=frames):
+                return any(self._expected.get(route) != (peer, depth) for depth in set(map(len, frames)))
             case messages.StreamPackage(route=route, frame=frame):
                 return self._expected.get(route) != (peer, len(frame)) or peer in self._lost
             case messages.IterationsDone(scope=number):
@@ -176,12 +181,23 @@ class JobController:
         if package.payload is None:
             self.handle(events.StreamEndArrived(route, frame, package.failure))
             return
-        item = self._unpacked(package.payload, frame)
-        if isinstance(item, Failed):
+        items = self._unpacked(package.payload, frame, package.count)
+        if isinstance(items, Failed):
             self._broken_streams.add((route, frame))
-            self.handle(events.StreamEndArrived(route, frame, item.failure))
+            self.handle(events.StreamEndArrived(route, frame, items.failure))
         else:
-            self.handle(events.StreamItemArrived(route, frame, item))
+            self.handle(events.StreamItemsArrived(route, frame, items if package.count else [items]))
+
+    def _tokens_arrived(self, package: messages.TokenPackages) -> None:
+        route, frames = package.route, package.frames
+        if not frames:
+            return
+        tokens = self._unpacked(package.payload, frames[0], len(frames))
+        if isinstance(tokens, Failed):
+            for frame in frames:
+                self.handle(events.TokenArrived(route, frame, tokens))
+        else:
+            self.handle(events.TokensArrived(route, frames, tokens))
 
     def _token_of(self, package: messages.TokenPackage) -> Token:
         if package.payload is not None:
@@ -190,9 +206,13 @@ class JobController:
             return Failed(package.failure)
         return SKIPPED if package.skipped else None
 
-    def _unpacked(self, payload: Payload, frame: Frame) -> Token:
+    def _unpacked(self, payload: Payload, frame: Frame, count: int = 0) -> Token:
+        """Give the value of a payload, or the list of so many values, or how that failed."""
         try:
-            return self._carrier.unpack(payload)
+            value = self._carrier.unpack(payload)
+            if count and (type(value) is not list or len(value) != count):
+                raise ValueDecodingError(f"what arrived is no list of {count} values")
+            return value
         except ValueDecodingError as error:
             failure = Failure(self.site, "decode", "", frame, "", type(error).__name__, str(error))
             self._outbox.report_failure(failure)
@@ -223,7 +243,8 @@ class JobController:
         return {
             **self._outbox.handlers(),
             events.StartCall: self._start_call,
-            events.PullStream: lambda i: calls.pull(i.call),
+            events.StartCalls: self._start_calls,
+            events.PullStream: lambda i: calls.pull(i.call, i.count),
             events.CloseStream: self._close_stream,
             events.FeedItem: lambda i: calls.feed(i.call, i.input, values.private_copy(i.value)),
             events.FeedEnd: lambda i: calls.feed_end(i.call, i.input, i.failure),
@@ -292,6 +313,21 @@ class JobController:
         }
         self._calls.start(instruction.call, plan, arguments, fed)
 
+    def _start_calls(self, instruction: events.StartCalls) -> None:
+        position, first, frames = instruction.transition, instruction.first, instruction.frames
+        plan = self._plans[position]
+        if plan is None:
+            raise TypeError(f"{self._transitions[position].ir.name} makes no calls")
+        if self._once is not None and position in self._once.positions:
+            for call, (frame, arguments) in enumerate(zip(frames, instruction.arguments, strict=True), first):
+                self._start_call(events.StartCall(call, position, frame, arguments))
+            return
+        self._statistics[position].all_started(first, len(frames))
+        slots = self._call_log.all_started(self.job, self._transitions[position].ir.id, frames)
+        self._slots.update(zip(range(first, first + len(frames)), slots, strict=True))
+        copied = [_private(arguments) for arguments in instruction.arguments]
+        self._calls.start_all(first, plan, copied)
+
     def _is_kept(self, once: OnceCalls, instruction: events.StartCall) -> bool:
         """Give what the call gave in an earlier attempt, if it was made there and must not run again."""
         call = instruction.call
@@ -332,6 +368,33 @@ class JobController:
         self._keep(call, Kept(value))
         self.handle(events.CallReturned(call, value))
 
+    def all_returned(self, calls: list[int], given: list[Any], seconds: list[float]) -> None:
+        """Calls have ended with values."""
+        start, running = 0, self._runner.calls
+        while start < len(calls) and not self._closed:
+            transition = running[calls[start]][0]
+            stop = start + 1
+            while stop < len(calls) and running[calls[stop]][0] is transition:
+                stop += 1
+            if transition.reduces or stop - start == 1:
+                for call, value, duration in zip(
+                    calls[start:stop], given[start:stop], seconds[start:stop], strict=True
+                ):
+                    self.returned(call, value, duration)
+            else:
+                self._alike_returned(transition.position, calls[start:stop], given[start:stop], seconds[start:stop])
+            start = stop
+
+    def _alike_returned(self, position: int, calls: list[int], given: list[Any], seconds: list[float]) -> None:
+        """Calls of one transition have ended with values."""
+        if self._once is not None or not values.is_unchanging(given):
+            for call, value, duration in zip(calls, given, seconds, strict=True):
+                self.returned(call, value, duration)
+            return
+        self._statistics[position].all_returned(calls, given, seconds)
+        self._call_log.all_ended(list(map(self._slots.pop, calls)))
+        self.handle(events.CallsReturned(calls, given))
+
     def raised(self, call: int, raised: Raised, seconds: float) -> None:
         """A call has ended with an error."""
         self._call_over(call, seconds, failed=True)
@@ -368,16 +431,22 @@ class JobController:
             self._once.streams(call)
         self.handle(events.StreamOpened(call))
 
-    def item(self, call: int, value: Any, seconds: float) -> None:
-        """A generator has produced an item."""
-        try:
-            value = values.private_copy(value)
-        except ValueEncodingError as error:
+    def items(self, call: int, given: list[Any], seconds: float, *, more: bool) -> None:
+        """A generator has produced items; if `more`, it goes on with those that it was asked for."""
+        items: list[Any] = []
+        refused: ValueEncodingError | None = None
+        for item in given:
+            try:
+                items.append(values.private_copy(item))
+            except ValueEncodingError as error:
+                refused = error
+                break
+        if items:
+            self._statistics_of(call).items(items, seconds)
+            self.handle(events.StreamItems(call, items, more or refused is not None))
+        if refused is not None and call in self._runner.calls:
             self._calls.drop(call)
-            self.raised(call, Raised(type(error).__name__, str(error)), seconds)
-            return
-        self._statistics_of(call).item(value, seconds)
-        self.handle(events.StreamItem(call, value))
+            self.raised(call, Raised(type(refused).__name__, str(refused)), 0.0)
 
     def exhausted(self, call: int) -> None:
         """A generator has no more items."""
@@ -457,6 +526,13 @@ class JobController:
         for slot in self._slots.values():
             self._call_log.ended(slot)
         self._slots.clear()
+
+
+def _private(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Copy arguments, since what an adapter does to them must not reach others at this site with the same values."""
+    if values.is_unchanging(arguments.values()):
+        return arguments
+    return {name: values.private_copy(item) for name, item in arguments.items()}
 
 
 def _plan(action: Any) -> CallPlan | None:

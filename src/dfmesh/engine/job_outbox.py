@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+import contextlib
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final, Protocol
 
 from dfmesh.engine import events, messages
 from dfmesh.engine.carrier import Carrier
 from dfmesh.engine.messages import AnyMessage, Failure, Payload
+from dfmesh.engine.portions import portions
 from dfmesh.engine.statistics import Statistics
 from dfmesh.engine.tokens import SKIPPED, Failed
 from dfmesh.engine.wiring import WiredNet
@@ -16,6 +20,8 @@ from dfmesh.netir import Frame
 
 Soon = Callable[[Callable[[], None]], Any]
 """Runs a function when the event loop has handled what is there now."""
+
+_TOP: Final = itemgetter(0)
 
 
 class SendingServices(Protocol):
@@ -78,10 +84,12 @@ class JobOutbox:
         """Give what carries out each kind of instruction that sends something."""
         return {
             events.SendToken: self._send_token,
+            events.SendTokens: self._send_tokens,
             events.SendYield: self._send_yield,
-            events.SendIterationDone: self._iteration_done,
+            events.SendYields: self._send_yields,
+            events.SendIterationsDone: self._iterations_done,
             events.SendScopeEnded: self._send_scope_ended,
-            events.SendStreamItem: self._send_stream_item,
+            events.SendStreamItems: self._send_stream_items,
             events.SendStreamEnd: self._send_stream_end,
             events.SendStreamCredit: self._send_stream_credit,
             events.ReportFailure: lambda i: self.report_failure(i.failure),
@@ -114,16 +122,37 @@ class JobOutbox:
         self.send(self._homesite, messages.FrameReport(self._job, frame, yields))
 
     def _send_yield(self, instruction: events.SendYield) -> None:
-        frame = instruction.frame
-        ir = self._wired.transitions[instruction.transition].ir
+        self._send_result(instruction.transition, instruction.place, instruction.frame, instruction.value)
+
+    def _send_result(self, transition: int, place: str, frame: Frame, value: Any) -> None:
+        ir = self._wired.transitions[transition].ir
         try:
-            payload = self._pack(instruction.value)
+            payload = self._pack(value)
         except ValueEncodingError as error:
-            self._unsendable(instruction.transition, frame, error)
+            self._unsendable(transition, frame, error)
             return
         self._yields[frame[0]] = self._yields.get(frame[0], 0) + 1
-        package = messages.YieldPackage(self._job, instruction.place, frame, ir.node, self._site, payload)
-        self._statistics[instruction.transition].sent(None, self.send(self._homesite, package))
+        package = messages.YieldPackage(self._job, place, frame, ir.node, self._site, payload)
+        self._statistics[transition].sent(None, self.send(self._homesite, package))
+
+    def _send_yields(self, instruction: events.SendYields) -> None:
+        transition, place, frames = instruction.transition, instruction.place, instruction.frames
+        ir = self._wired.transitions[transition].ir
+        start = 0
+        for top, group in groupby(frames, _TOP):
+            stop = start + sum(1 for _ in group)
+            for begin, values, payload in self._pack_all(instruction.values[start:stop]):
+                first = start + begin
+                if payload is None:
+                    for frame, value in zip(frames[first:], values, strict=False):
+                        self._send_result(transition, place, frame, value)
+                    continue
+                count = len(values)
+                self._yields[top] = self._yields.get(top, 0) + count
+                sent = tuple(frames[first : first + count])
+                package = messages.YieldPackages(self._job, place, sent, ir.node, self._site, payload)
+                self._statistics[transition].sent(None, self.send(self._homesite, package), count)
+            start = stop
 
     # To other sites
 
@@ -143,10 +172,22 @@ class JobOutbox:
                 package = messages.TokenPackage(self._job, route, frame, failure=failure)
         self._statistics[instruction.transition].sent(route, self._send_site(instruction.site, package))
 
-    def _iteration_done(self, instruction: events.SendIterationDone) -> None:
+    def _send_tokens(self, instruction: events.SendTokens) -> None:
+        site, route, frames = instruction.site, instruction.route, instruction.frames
+        transition = instruction.transition
+        for first, tokens, payload in self._pack_all(instruction.tokens):
+            if payload is None:
+                for frame, token in zip(frames[first:], tokens, strict=False):
+                    self._send_token(events.SendToken(site, route, frame, token, transition))
+                continue
+            count = len(tokens)
+            package = messages.TokenPackages(self._job, route, tuple(frames[first : first + count]), payload)
+            self._statistics[transition].sent(route, self._send_site(site, package), count)
+
+    def _iterations_done(self, instruction: events.SendIterationsDone) -> None:
         if not self.iterations:
             self._soon(self._flush_iterations)
-        self.iterations.setdefault((instruction.site, instruction.scope), []).append(instruction.frame)
+        self.iterations.setdefault((instruction.site, instruction.scope), []).extend(instruction.frames)
 
     def _flush_iterations(self) -> None:
         done, self.iterations = self.iterations, {}
@@ -158,12 +199,23 @@ class JobOutbox:
         scope, frame, count = instruction.scope, instruction.frame, instruction.count
         self._send_site(instruction.site, messages.ScopeEnded(self._job, scope, frame, count, instruction.failure))
 
-    def _send_stream_item(self, instruction: events.SendStreamItem) -> None:
+    def _send_stream_items(self, instruction: events.SendStreamItems) -> None:
+        route, frame = instruction.route, instruction.frame
+        for _, values, payload in self._pack_all(instruction.values):
+            if payload is None:
+                for value in values:
+                    self._send_stream_item(instruction, value)
+            elif (route, frame) not in self._broken_streams:
+                package = messages.StreamPackage(self._job, route, frame, payload, count=len(values))
+                size = self._send_site(instruction.site, package)
+                self._statistics[instruction.transition].sent(route, size, len(values))
+
+    def _send_stream_item(self, instruction: events.SendStreamItems, value: Any) -> None:
         route, frame = instruction.route, instruction.frame
         if (route, frame) in self._broken_streams:
             return
         try:
-            package = messages.StreamPackage(self._job, route, frame, self._pack(instruction.value))
+            package = messages.StreamPackage(self._job, route, frame, self._pack(value))
         except ValueEncodingError as error:
             self._broken_streams.add((route, frame))
             failure = self._unsendable(instruction.transition, frame, error)
@@ -190,6 +242,19 @@ class JobOutbox:
         if self._packed is None or self._packed[0] is not value:
             self._packed = (value, self._carrier.pack(value))
         return self._packed[1]
+
+    def _pack_all(self, values: list[Any]) -> Iterator[tuple[int, list[Any], Payload | None]]:
+        """Cut values into portions and pack each as one list; without a payload if they are to be sent one by one.
+
+        Yields:
+            Position of the first one, the values, the packed list.
+        """
+        for first, portion in portions(values):
+            payload = None
+            if len(portion) > 1:
+                with contextlib.suppress(ValueEncodingError):  # One of them: what it is, it says when sent alone.
+                    payload = self._carrier.pack(portion)
+            yield first, portion, payload
 
     def _unsendable(self, transition: int, frame: Frame, error: ValueEncodingError) -> Failure:
         ir = self._wired.transitions[transition].ir

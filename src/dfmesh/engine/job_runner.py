@@ -35,6 +35,7 @@ from dfmesh.engine.messages import (
     StartJob,
     SubmitJob,
     YieldPackage,
+    YieldPackages,
 )
 from dfmesh.engine.site_cache import SiteCache
 from dfmesh.engine.site_jobs import SiteJobs
@@ -46,8 +47,21 @@ CLIENT_PREFIX = "client:"
 SUPERVISOR = "supervisor"
 """Name of the peer that starts and watches the sites of a target; the only one believed about lost sites."""
 
+CANCEL_SECONDS = 1.5
+"""Time that the sites of a cancelled job have to answer, before it ends without them."""
+
 _FROM_CLIENTS = (SubmitJob, AddParameters, CloseParameters, CancelJob, ReportProgress)
-_FOR_HOME = (YieldPackage, FrameReport, FailureReport, JobStarted, JobRefused, JobEnded, Progress, SiteIdle)
+_FOR_HOME = (
+    YieldPackage,
+    YieldPackages,
+    FrameReport,
+    FailureReport,
+    JobStarted,
+    JobRefused,
+    JobEnded,
+    Progress,
+    SiteIdle,
+)
 
 _log = logging.getLogger("dfmesh.engine")
 
@@ -101,6 +115,9 @@ class JobRunner:
             elif peer.startswith(CLIENT_PREFIX):
                 if isinstance(message, _FROM_CLIENTS):
                     self._home_jobs.from_client(peer, message)
+                if isinstance(message, CancelJob) and message.job in self._home_jobs.jobs:
+                    # A site may hang in the code of an adapter that does not let go of the interpreter.
+                    self._loop.call_later(CANCEL_SECONDS, self._home_jobs.end_without_answers, message.job)
             elif isinstance(message, SiteLost):
                 if peer == SUPERVISOR:
                     self._site_lost(message)

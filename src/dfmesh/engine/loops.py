@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from dfmesh.engine import events
 from dfmesh.engine.messages import Failure
 from dfmesh.engine.streams import Stream, StreamToken
-from dfmesh.engine.tokens import MISSING
 from dfmesh.errors import DfmeshError
-from dfmesh.netir import Frame, Loop, Port
+from dfmesh.netir import Frame, Loop, Port, Route
 
 if TYPE_CHECKING:
     from dfmesh.engine.net_runner import NetRunner
     from dfmesh.engine.wiring import WiredScope, WiredTransition
+
+OPENED_AT_ONCE = 64
+"""Iterations whose tokens go out together; between them other operations of the body have their turn."""
 
 
 class LoopRun:
@@ -66,9 +69,9 @@ class LoopRun:
         self.opening = False
 
     @property
-    def has_room(self) -> bool:
-        """Whether another item would be opened at once."""
-        return len(self.open) + len(self.queue) < self.window
+    def room(self) -> int:
+        """How many further items would be opened at once."""
+        return self.window - len(self.open) - len(self.queue)
 
 
 class Loops:
@@ -110,32 +113,49 @@ class Loops:
             self._runner.streams.pull(run.stream)
 
     def _open_more(self, run: LoopRun) -> None:
-        while len(run.open) < run.window:
-            if run.items is None:
-                if not run.queue:
-                    return
-                self._open(run, run.queue.popleft())
-                continue
-            try:
-                item = next(run.items, MISSING)
-            except Exception as error:
-                run.failure = self._runner.failed(run.transition, run.frame, error).failure
-                item = MISSING
-            if item is MISSING:
-                run.exhausted = True
+        while (room := min(run.window - len(run.open), OPENED_AT_ONCE)) > 0:
+            items = self._next_items(run, room)
+            if items:
+                self._open(run, items)
+            if len(items) < room:
                 return
-            self._open(run, item)
 
-    def _open(self, run: LoopRun, item: Any) -> None:
-        index = run.opened
-        run.opened += 1
-        frame = (*run.frame, index)
+    def _next_items(self, run: LoopRun, count: int) -> list[Any]:
+        """Take the next items, fewer than `count` if there are no more now."""
+        if run.items is None:
+            queue = run.queue
+            return [queue.popleft() for _ in range(min(count, len(queue)))]
+        items: list[Any] = []
+        try:
+            items.extend(islice(run.items, count))
+        except Exception as error:
+            run.failure = self._runner.failed(run.transition, run.frame, error).failure
+        run.exhausted = run.failure is not None or len(items) < count
+        return items
+
+    def _open(self, run: LoopRun, items: list[Any]) -> None:
+        indexes = range(run.opened, run.opened + len(items))
+        run.opened = indexes.stop
+        around = run.frame
+        frames = [(*around, index) for index in indexes]
         if run.scope.participants:
-            run.open[frame] = (1 << len(run.scope.participants)) - 1
-        send, transition = self._runner.send, run.transition
-        send(transition, Port.ELEMENT, frame, item)
-        send(transition, Port.INDEX, frame, index)
-        send(transition, Port.ITERATION, frame, None)
+            run.open.update(dict.fromkeys(frames, (1 << len(run.scope.participants)) - 1))
+        runner, transition, routes = self._runner, run.transition, run.transition.routes
+        tokens: dict[Port, Sequence[Any]] = {Port.ELEMENT: items, Port.INDEX: indexes, Port.ITERATION: ()}
+        here: list[tuple[Route, Sequence[Any]]] = []
+        for port, values in tokens.items():
+            for route in routes.get(port, ()):
+                if route.site == runner.site:
+                    here.append((route, values))
+                else:
+                    runner.send_all_along(transition, route, frames, list(values) or [None] * len(frames))
+        if len(here) == 1:
+            route, values = here[0]
+            runner.send_all_along(transition, route, frames, list(values) or [None] * len(frames))
+            return
+        for position, frame in enumerate(frames):  # All of an iteration before the next one begins.
+            for route, values in here:
+                runner.send_along(transition, route, frame, values[position] if values else None)
 
     def _end(self, run: LoopRun) -> None:
         if run.scope.runs.pop(run.frame, None) is None:
@@ -156,37 +176,41 @@ class Loops:
             else:
                 self._runner.emit(events.SendScopeEnded(site, scope.id, frame, count, failure))
 
-    def iterations_done(self, scope: WiredScope, frames: tuple[Frame, ...], site: str) -> None:
+    def iterations_done(self, scope: WiredScope, frames: Sequence[Frame], site: str) -> None:
         """A taking-part site is done with iterations; open others in their place."""
-        bit = 1 << scope.participants.index(site)
+        others = ~(1 << scope.participants.index(site))
         advanced: dict[Frame, LoopRun] = {}
         for frame in frames:
             run = scope.runs.get(frame[:-1])
-            if run is None or frame not in run.open:
+            if run is None:
                 continue  # The loop has opened its last iteration and forgotten about it.
-            left = run.open[frame] & ~bit
+            left = run.open.pop(frame, 0) & others
             if left:
                 run.open[frame] = left
             else:
-                del run.open[frame]
                 advanced[run.frame] = run
         for run in advanced.values():
             self.advance(run)
 
     # At the sites that take part
 
-    def iteration_done_here(self, scope: WiredScope, frame: Frame) -> None:
-        """This site has nothing left to do in an iteration."""
-        parent = frame[:-1]
-        progress = scope.progress.get(parent)
-        if progress is None:
-            progress = scope.progress[parent] = [0, None]
-        progress[0] = (progress[0] or 0) + 1
+    def iterations_done_here(self, scope: WiredScope, frames: Sequence[Frame]) -> None:
+        """This site has nothing left to do in iterations."""
+        parents: dict[Frame, int] = {}
+        for frame in frames:
+            parent = frame[:-1]
+            parents[parent] = parents.get(parent, 0) + 1
+        for parent, count in parents.items():
+            progress = scope.progress.get(parent)
+            if progress is None:
+                progress = scope.progress[parent] = [0, None]
+            progress[0] = (progress[0] or 0) + count
         if scope.head_site == self._runner.site:
-            self.iterations_done(scope, (frame,), self._runner.site)
+            self.iterations_done(scope, frames, self._runner.site)
         else:
-            self._runner.emit(events.SendIterationDone(scope.head_site, scope.id, frame))
-        self._close_when_done(scope, parent)
+            self._runner.emit(events.SendIterationsDone(scope.head_site, scope.id, frames))
+        for parent in parents:
+            self._close_when_done(scope, parent)
 
     def scope_ended(self, scope: WiredScope, frame: Frame, count: int, failure: Failure | None) -> None:
         """The loop over a scope has told how many iterations there are below a frame."""

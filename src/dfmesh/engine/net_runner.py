@@ -7,7 +7,8 @@ JobController (on asyncio) and the simulator (on a virtual clock) carry the inst
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import repeat
 from typing import Any
 
 from dfmesh.engine import events
@@ -92,15 +93,17 @@ class NetRunner:
         scopes, loops, streams, caching, calls = self.wired.scopes, self.loops, self.streams, self.caching, self.calls
         return {
             events.TokenArrived: self._token_arrived,
+            events.TokensArrived: self._tokens_arrived,
             events.CallReturned: self._call_returned,
+            events.CallsReturned: self._calls_returned,
             events.CallRaised: self._call_raised,
             events.FrameOpened: self._open_frame,
             events.IterationsDone: lambda e: loops.iterations_done(scopes[e.scope], e.frames, e.site),
             events.ScopeEnded: lambda e: loops.scope_ended(scopes[e.scope], e.frame, e.count, e.failure),
             events.StreamOpened: lambda e: streams.opened(e.call),
-            events.StreamItem: lambda e: streams.item(e.call, e.value),
+            events.StreamItems: lambda e: streams.items(e.call, e.values, more=e.more),
             events.StreamEnded: lambda e: streams.ended(e.call),
-            events.StreamItemArrived: lambda e: streams.item_arrived(e.route, e.frame, e.value),
+            events.StreamItemsArrived: lambda e: streams.items_arrived(e.route, e.frame, e.values),
             events.StreamEndArrived: lambda e: streams.end_arrived(e.route, e.frame, e.failure),
             events.StreamCreditArrived: self._stream_credited,
             events.FedItemsTaken: lambda e: streams.fed_items_taken(e.call, e.input, e.count),
@@ -118,6 +121,9 @@ class NetRunner:
     def _token_arrived(self, event: events.TokenArrived) -> None:
         for target in self.wired.arrivals.get(event.route, ()):
             self.deliver(target, event.frame, event.token)
+
+    def _tokens_arrived(self, event: events.TokensArrived) -> None:
+        self._deliver_all(self.wired.arrivals.get(event.route, ()), event.frames, event.tokens)
 
     def emit(self, instruction: Instruction) -> None:
         """Add an instruction to the answer to the current event."""
@@ -137,7 +143,7 @@ class NetRunner:
             self.deliver(target, frame, None)
         root = self.wired.scopes[ROOT_SCOPE]
         if root.size == 0:
-            self.frame_done(root, frame)
+            self.frames_done(root, (frame,))
 
     # Tokens
 
@@ -165,6 +171,27 @@ class NetRunner:
                 slots[frame] = slot
             else:
                 self._complete(transition, frame, slot)
+
+    def _deliver_all(self, targets: Sequence[Target], frames: Sequence[Frame], tokens: list[Any]) -> None:
+        """Put values on places, each on all places before the next one. None is a failure, a skip or a stream."""
+        if len(targets) == 1 and targets[0][0].alone:
+            self._fire_all(targets[0][0], frames, tokens)
+            return
+        for frame, token in zip(frames, tokens, strict=True):
+            for target in targets:
+                self.deliver(target, frame, token)
+
+    def _fire_all(self, transition: WiredTransition, frames: Sequence[Frame], tokens: list[Any]) -> None:
+        """Fire a transition with a single input for several frames."""
+        if transition.argument is not None and not self._ready:
+            name = transition.argument
+            self._start_calls(transition, frames, [{name: token} for token in tokens])
+        elif isinstance(transition.ir.action, SendYield) and transition.streamable == 0 and not self._ready:
+            self._out.append(events.SendYields(transition.position, transition.ir.action.place, frames, tokens))
+            self._finish_all_sent(transition, frames)
+        else:
+            for frame, token in zip(frames, tokens, strict=True):
+                self._ready.append((transition, frame, [token], False))
 
     def _deliver_outer(self, transition: WiredTransition, outer: OuterInput, frame: Frame, token: Token) -> None:
         outer.values[frame] = token
@@ -201,6 +228,18 @@ class NetRunner:
                 self.deliver(target, frame, token)
         else:
             self._out.append(events.SendToken(route.site, route.id, frame, token, transition.position))
+
+    def send_all_along(
+        self, transition: WiredTransition, route: Route, frames: Sequence[Frame], tokens: list[Any]
+    ) -> None:
+        """Send values, or the parts of them that are selected, along one route."""
+        if route.select or len(frames) == 1:
+            for frame, token in zip(frames, tokens, strict=True):
+                self.send_along(transition, route, frame, token)
+        elif route.site == self.site:
+            self._deliver_all(self.wired.arrivals[route.id], frames, tokens)
+        else:
+            self._out.append(events.SendTokens(route.site, route.id, frames, tokens, transition.position))
 
     # Firing
 
@@ -322,6 +361,14 @@ class NetRunner:
         self._out.append(events.StartCall(call, transition.position, frame, arguments, fed))
         return call
 
+    def _start_calls(
+        self, transition: WiredTransition, frames: Sequence[Frame], arguments: list[dict[str, Any]]
+    ) -> None:
+        first = self._next_call
+        self._next_call += len(frames)
+        self.calls.update(zip(range(first, self._next_call), zip(repeat(transition), frames), strict=False))
+        self._out.append(events.StartCalls(first, transition.position, frames, arguments))
+
     def number_call(self, transition: WiredTransition, frame: Frame) -> int:
         """Note that something outside goes on for a transition, and give its number."""
         call = self._next_call
@@ -337,6 +384,17 @@ class NetRunner:
             self.gatherings.folded(transition, frame, event.value)
         else:
             self.finish(transition, frame, event.value)
+
+    def _calls_returned(self, event: events.CallsReturned) -> None:
+        ended = [self.calls.pop(call) for call in event.calls]
+        transition = ended[0][0]
+        if transition.stream_inputs and self.streams.feeding:
+            for call in event.calls:
+                self.streams.call_over(call, transition)
+        frames = [frame for _, frame in ended]
+        for route in transition.routes.get(Port.VALUE, ()):
+            self.send_all_along(transition, route, frames, event.values)
+        self._finish_all_sent(transition, frames)
 
     def _call_raised(self, event: events.CallRaised) -> None:
         transition, frame = self.calls.pop(event.call)
@@ -360,6 +418,12 @@ class NetRunner:
         if transition.awaited:
             self.send(transition, Port.DONE, frame, token if isinstance(token, ABNORMAL) else None)
         self.done(self.wired.scopes[transition.ir.scope], frame)
+
+    def _finish_all_sent(self, transition: WiredTransition, frames: Sequence[Frame]) -> None:
+        """Count a transition as done for frames for which its values have been sent."""
+        for route in transition.routes.get(Port.DONE, ()):
+            self.send_all_along(transition, route, frames, [None] * len(frames))
+        self._all_done(self.wired.scopes[transition.ir.scope], frames)
 
     # Errors
 
@@ -386,13 +450,27 @@ class NetRunner:
         if left:
             scope.left[frame] = left
         else:
-            self.frame_done(scope, frame)
+            self.frames_done(scope, (frame,))
 
-    def frame_done(self, scope: WiredScope, frame: Frame) -> None:
-        """All that this site has in a frame of a scope is done: drop what is stored for it and tell."""
+    def _all_done(self, scope: WiredScope, frames: Sequence[Frame]) -> None:
+        """Count one thing of a scope as done in each of some frames."""
+        size, left_by_frame = scope.size, scope.left
+        over: list[Frame] = []
+        for frame in frames:
+            left = left_by_frame.pop(frame, size) - 1
+            if left:
+                left_by_frame[frame] = left
+            else:
+                over.append(frame)
+        if over:
+            self.frames_done(scope, over)
+
+    def frames_done(self, scope: WiredScope, frames: Sequence[Frame]) -> None:
+        """All that this site has in frames of a scope is done: drop what is stored for them and tell."""
         for reader in scope.readers:
-            reader.values.pop(frame, None)
+            for frame in frames:
+                reader.values.pop(frame, None)
         if scope.parent is None:
-            self._out.append(events.ReportFrame(frame))
+            self._out.extend(map(events.ReportFrame, frames))
         else:
-            self.loops.iteration_done_here(scope, frame)
+            self.loops.iterations_done_here(scope, frames)

@@ -26,6 +26,10 @@ class VirtualTime(Protocol):
         """Draw a delay."""
         ...
 
+    def draw(self, count: int) -> int:
+        """Draw a number below `count`."""
+        ...
+
     def event_loop(self) -> asyncio.AbstractEventLoop:
         """Give the loop on which coroutine adapters run, one at a time."""
         ...
@@ -134,9 +138,30 @@ class SimulatedCalls:
             del self._awaited[call]
             self._simulation.at(self._simulation.delay(), self._ready.pop(call))
 
-    def pull(self, call: int) -> None:
-        """As `Calls.pull`."""
-        self._simulation.at(self._simulation.delay(), lambda: self._next(call))
+    def start_all(self, first: int, plan: CallPlan, arguments: list[dict[str, Any]]) -> None:
+        """As `Calls.start_all`; some of the calls end together."""
+        waiting: list[tuple[int, dict[str, Any]]] = []
+        for call, given in enumerate(arguments, first):
+            waiting.append((call, given))
+            if self._simulation.draw(3) == 0:
+                self._start_alike(plan, waiting)
+                waiting = []
+        self._start_alike(plan, waiting)
+
+    def _start_alike(self, plan: CallPlan, waiting: list[tuple[int, dict[str, Any]]]) -> None:
+        self._simulation.at(self._simulation.delay(), lambda: self._run_all(plan, waiting))
+
+    def _run_all(self, plan: CallPlan, waiting: list[tuple[int, dict[str, Any]]]) -> None:
+        ended: list[tuple[int, Any]] = []
+        for call, arguments in waiting:
+            self._run(call, plan, arguments, lambda call, value: ended.append((call, value)))
+        if ended and not self._closed:
+            calls, given = zip(*ended, strict=True)
+            self._controller.all_returned(list(calls), list(given), [0.0] * len(ended))
+
+    def pull(self, call: int, count: int) -> None:
+        """As `Calls.pull`; some of the items come together."""
+        self._simulation.at(self._simulation.delay(), lambda: self._next(call, count))
 
     def drop(self, call: int) -> None:
         """As `Calls.drop`."""
@@ -146,7 +171,13 @@ class SimulatedCalls:
         """As `Calls.close`."""
         self._closed = True
 
-    def _run(self, call: int, plan: CallPlan, arguments: dict[str, Any]) -> None:
+    def _run(
+        self,
+        call: int,
+        plan: CallPlan,
+        arguments: dict[str, Any],
+        returned: Callable[[int, Any], None] | None = None,
+    ) -> None:
         if self._closed:
             return
         attempt = 0
@@ -169,32 +200,53 @@ class SimulatedCalls:
         if isinstance(value, Iterator | AsyncIterator):
             self._streams[call] = value
             self._controller.streams(call)
+        elif returned is not None:
+            returned(call, value)
         else:
             self._controller.returned(call, value, 0.0)
 
-    def _next(self, call: int) -> None:
-        if self._closed:
-            return
-        end = object()
+    def _next(self, call: int, count: int) -> None:
+        """Produce some of the items that were asked for, and the others later."""
         stream = self._streams.get(call)
-        if stream is None:  # Dropped meanwhile.
+        if self._closed or stream is None:  # Dropped meanwhile.
             return
+        given: list[Any] = []
+        ending: BaseException | None = None
+        now = 1 + self._simulation.draw(count)
         try:
-            if isinstance(stream, AsyncIterator):
-                value = self._simulation.event_loop().run_until_complete(_next_of(stream, end))
-            else:
-                value = next(stream, end)
-        except StreamBrokenError as error:
-            self._controller.broken(call, error.failure, 0.0)
-            return
+            while len(given) < now:
+                given.append(self._item(stream))
         except BaseException as error:
-            raised = describe(error, self._adapters.own_code)
-            self._controller.raised(call, raised, 0.0)
+            ending = error
+        more = ending is not None or len(given) < count
+        if given:
+            self._controller.items(call, given, 0.0, more=more)
+        if self._closed or call not in self._streams:
             return
-        if value is end:
+        if isinstance(ending, _Exhausted):
             self._controller.exhausted(call)
+        elif isinstance(ending, StreamBrokenError):
+            self._controller.broken(call, ending.failure, 0.0)
+        elif ending is not None:
+            self._controller.raised(call, describe(ending, self._adapters.own_code), 0.0)
+        elif more:
+            self._simulation.at(self._simulation.delay(), lambda: self._next(call, count - len(given)))
+
+    def _item(self, stream: Iterator[Any] | AsyncIterator[Any]) -> Any:
+        if isinstance(stream, AsyncIterator):
+            value = self._simulation.event_loop().run_until_complete(_next_of(stream, _END))
         else:
-            self._controller.item(call, value, 0.0)
+            value = next(stream, _END)
+        if value is _END:
+            raise _Exhausted
+        return value
+
+
+class _Exhausted(Exception):  # noqa: N818 - the end of a stream is no error
+    pass
+
+
+_END = object()
 
 
 async def _next_of(stream: AsyncIterator[Any], end: Any) -> Any:

@@ -33,6 +33,8 @@ from dfmesh.engine.messages import (
     SiteLost,
     StartJob,
     SubmitJob,
+    YieldPackage,
+    YieldPackages,
 )
 from dfmesh.engine.simulated_network import SimulatedNetwork
 from dfmesh.engine.simulated_site import SimulatedCalls, SimulatedCarrier
@@ -160,6 +162,10 @@ class Simulation:
         """Draw a delay: mostly short, sometimes long, so that every order of events comes up."""
         return self._random.choice((0.0, 1.0, 1.0, 10.0)) * self._random.random()
 
+    def draw(self, count: int) -> int:
+        """Draw a number below `count`."""
+        return self._random.randrange(count)
+
     def event_loop(self) -> asyncio.AbstractEventLoop:
         """Give the loop on which coroutine adapters run, one at a time."""
         if self._loop is None:
@@ -221,7 +227,7 @@ class Simulation:
     def _to_client(self, message: AnyMessage) -> None:
         taken = self.submitted.received(message)
         if taken is not None:
-            self.to_client.append(taken)
+            self.to_client += _one_by_one(taken)
 
     def cancel(self, when: float) -> None:
         """Let the client cancel the job."""
@@ -318,3 +324,15 @@ class Simulation:
 
 
 __all__ = ["CLIENT", "JOB", "Simulation", "SimulationStuckError"]
+
+
+def _one_by_one(message: AnyMessage) -> list[AnyMessage]:
+    if not isinstance(message, YieldPackages):
+        return [message]
+    job, place, node, site = message.job, message.place, message.node, message.site
+    found = enumerate(zip(message.frames, message.payload.data, strict=True))
+    return [
+        YieldPackage(job, place, frame, node, site, Payload(value))
+        for position, (frame, value) in found
+        if position not in message.left_out
+    ]

@@ -65,6 +65,25 @@ class Statistics:
         if not self.done and not self.failed:
             self._cold.add(call)
 
+    def all_started(self, first: int, count: int) -> None:
+        """Calls begin, with numbers that follow one another."""
+        self.running += count
+        if not self.done and not self.failed:
+            self._cold.update(range(first, first + count))
+
+    def all_returned(self, calls: list[int], values: list[Any], seconds: list[float]) -> None:
+        """Calls have ended with values."""
+        if self._cold or self.done < _SIZED_ALWAYS:
+            for call, value, duration in zip(calls, values, seconds, strict=True):
+                self.returned(value)
+                self.ended(call, duration, failed=False)
+            return
+        for position in range(-self.done & _SAMPLE_MASK, len(values), _SAMPLE_MASK + 1):
+            _sample(self._sizes, 0, values[position])
+        self.running -= len(calls)
+        self.seconds += sum(seconds)
+        self.done += len(calls)
+
     def ended(self, call: int, seconds: float, *, failed: bool) -> None:
         """A call has ended; `seconds` are those not yet told by `item`."""
         if call in self._cold:
@@ -84,20 +103,21 @@ class Statistics:
         """A call gave this value."""
         _sample(self._sizes, self.done, value)
 
-    def item(self, value: Any, seconds: float) -> None:
-        """A generator gave this item."""
-        _sample(self._item_sizes, self._items, value)
-        self._items += 1
+    def items(self, values: list[Any], seconds: float) -> None:
+        """A generator gave these items."""
+        for value in values:
+            _sample(self._item_sizes, self._items, value)
+            self._items += 1
         self.seconds += seconds
 
-    def sent(self, route: int | None, size: int) -> None:
-        """A token went along a route to another site, or (None) a result to the homesite."""
+    def sent(self, route: int | None, size: int, count: int = 1) -> None:
+        """Tokens went, in one message, along a route to another site, or (None) results to the homesite."""
         self.bytes_out += size
         known = self._sends.get(route)
         if known is None:
-            self._sends[route] = [1, size]
+            self._sends[route] = [count, size]
         else:
-            known[0] += 1
+            known[0] += count
             known[1] += size
 
     def mean_size(self) -> float | None:

@@ -15,7 +15,7 @@ import threading
 import time
 from contextlib import suppress
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, SupportsIndex
 
 from dfmesh.engine.adapters.this_call import CallStopped, running_call
 
@@ -97,7 +97,7 @@ def let_sleep_be_stopped() -> None:
         return
     sleep_to_the_end = time.sleep
 
-    def sleep(seconds: float, /) -> None:
+    def sleep(seconds: float | SupportsIndex, /) -> None:
         """Delay execution for a given number of seconds, or until the call of the adapter is cancelled."""
         call = running_call()
         if call is None or not isinstance(seconds, int | float) or not 0 < seconds < threading.TIMEOUT_MAX:

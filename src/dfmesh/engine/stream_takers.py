@@ -22,12 +22,12 @@ class Taker(Protocol):
     """One who takes a stream item by item."""
 
     @property
-    def has_room(self) -> bool:
-        """Whether it could do with another item at once."""
+    def room(self) -> int:
+        """How many items it could do with at once."""
         ...
 
-    def offer(self, index: int, value: Any) -> None:
-        """Give it the next item; one who has no room keeps it for later."""
+    def offer(self, index: int, values: list[Any]) -> None:
+        """Give it the next items, of which the first has this index; those for which it has no room it keeps."""
         ...
 
     def end(self, failure: Failure | None) -> None:
@@ -43,13 +43,13 @@ class LoopTaker:
         self._run = run
 
     @property
-    def has_room(self) -> bool:
-        """Whether the window of the loop is open."""
-        return self._run.has_room
+    def room(self) -> int:
+        """How far the window of the loop is open."""
+        return self._run.room
 
-    def offer(self, index: int, value: Any) -> None:
-        """Open an iteration, now or when the window allows."""
-        self._run.queue.append(value)
+    def offer(self, index: int, values: list[Any]) -> None:
+        """Open iterations, now or when the window allows."""
+        self._run.queue.extend(values)
         self._runner.loops.advance(self._run)
 
     def end(self, failure: Failure | None) -> None:
@@ -68,16 +68,16 @@ class YieldTaker:
         self._frame = frame
 
     @property
-    def has_room(self) -> bool:
-        """Always."""
-        return True
+    def room(self) -> int:
+        """Always the same."""
+        return STREAM_WINDOW
 
-    def offer(self, index: int, value: Any) -> None:
-        """Send the item to the client."""
+    def offer(self, index: int, values: list[Any]) -> None:
+        """Send the items to the client."""
         action = self._transition.ir.action
         if isinstance(action, SendYield):
-            frame = (*self._frame, index)
-            self._runner.emit(events.SendYield(self._transition.position, action.place, frame, value))
+            frames = [(*self._frame, index + number) for number in range(len(values))]
+            self._runner.emit(events.SendYields(self._transition.position, action.place, frames, values))
 
     def end(self, failure: Failure | None) -> None:
         """The yield has done its work."""
@@ -94,13 +94,13 @@ class _WindowTaker:
         self._failure: Failure | None = None
 
     @property
-    def has_room(self) -> bool:
-        """Whether an item could be sent at once."""
-        return self._under_way + len(self._queue) < STREAM_WINDOW
+    def room(self) -> int:
+        """How many items could be sent at once."""
+        return STREAM_WINDOW - self._under_way - len(self._queue)
 
-    def offer(self, index: int, value: Any) -> None:
-        """Send an item, now or when others were taken."""
-        self._queue.append(value)
+    def offer(self, index: int, values: list[Any]) -> None:
+        """Send items, now or when others were taken."""
+        self._queue.extend(values)
         self._advance()
 
     def taken(self, count: int) -> None:
@@ -120,14 +120,16 @@ class _WindowTaker:
         self.end(None)
 
     def _advance(self) -> None:
-        while self._queue and self._under_way < STREAM_WINDOW:
-            self._under_way += 1
-            self._send(self._queue.popleft())
+        queue = self._queue
+        count = min(len(queue), STREAM_WINDOW - self._under_way)
+        if count > 0:
+            self._under_way += count
+            self._send([queue.popleft() for _ in range(count)])
         if self._ended and not self._queue:
             self._ended = False
             self._send_end(self._failure)
 
-    def _send(self, value: Any) -> None:
+    def _send(self, values: list[Any]) -> None:
         raise NotImplementedError
 
     def _send_end(self, failure: Failure | None) -> None:
@@ -143,8 +145,9 @@ class CallTaker(_WindowTaker):
         self._call = call
         self._input = index
 
-    def _send(self, value: Any) -> None:
-        self._runner.emit(events.FeedItem(self._call, self._input, value))
+    def _send(self, values: list[Any]) -> None:
+        for value in values:
+            self._runner.emit(events.FeedItem(self._call, self._input, value))
 
     def _send_end(self, failure: Failure | None) -> None:
         self._runner.emit(events.FeedEnd(self._call, self._input, failure))
@@ -160,10 +163,10 @@ class RouteTaker(_WindowTaker):
         self._route = route
         self._frame = frame
 
-    def _send(self, value: Any) -> None:
+    def _send(self, values: list[Any]) -> None:
         route = self._route
-        item = events.SendStreamItem(route.site, route.id, self._frame, value, self._transition.position)
-        self._runner.emit(item)
+        items = events.SendStreamItems(route.site, route.id, self._frame, values, self._transition.position)
+        self._runner.emit(items)
 
     def _send_end(self, failure: Failure | None) -> None:
         self._runner.emit(events.SendStreamEnd(self._route.site, self._route.id, self._frame, failure))

@@ -75,18 +75,18 @@ class Stream:
         self.failure: Failure | None = None
 
     @property
-    def wanted(self) -> bool:
-        """Whether the fastest taker can use another item."""
+    def wanted(self) -> int:
+        """How many items the fastest taker can use now."""
         if self.ended or self.closing:
-            return False
+            return 0
         if self.listed or self.awaited or self.absent or not self.takers:
-            return True
-        return any(taker.has_room for taker in self.takers)
+            return STREAM_WINDOW
+        return min(max(taker.room for taker in self.takers), STREAM_WINDOW)
 
     def join(self, taker: Taker) -> None:
         """Let a taker in; the items that came before it are there for it."""
-        for index, value in enumerate(self.items):
-            taker.offer(index, value)
+        if self.items:
+            taker.offer(0, list(self.items))
         self.leave()
         if self.ended:
             taker.end(self.failure)
@@ -165,24 +165,25 @@ class Streams:
     def _relayed(self, route: Route) -> bool:
         return route.live and route.site != self._runner.site
 
-    def item(self, call: int, value: Any) -> None:
-        """The generator has produced an item."""
+    def items(self, call: int, values: list[Any], *, more: bool) -> None:
+        """The generator has produced items; if `more`, it goes on with those that it was asked for."""
         stream = self._streams["call", call, self._runner.calls[call][1]]
-        stream.pulling = False
-        self._offer(stream, value)
+        stream.pulling = more
+        self._offer(stream, values)
         self.pull(stream)
 
-    def _offer(self, stream: Stream, value: Any) -> None:
+    def _offer(self, stream: Stream, values: list[Any]) -> None:
         if stream.listed or stream.absent:
-            stream.items.append(value)
+            stream.items += values
         index = stream.length
-        stream.length += 1
+        stream.length += len(values)
         for taker in list(stream.takers):
-            taker.offer(index, value)
+            taker.offer(index, values)
 
     def pull(self, stream: Stream) -> None:
         """Ask for another item, if somebody can use it."""
-        if not stream.wanted:
+        wanted = stream.wanted
+        if wanted <= 0:
             return
         kind, number, frame = stream.source
         if kind == "route":
@@ -192,7 +193,7 @@ class Streams:
                 self._runner.emit(events.SendStreamCredit(source, number, frame, count))
         elif not stream.pulling:
             stream.pulling = True
-            self._runner.emit(events.PullStream(number))
+            self._runner.emit(events.PullStream(number, wanted))
 
     def left(self, stream: Stream) -> None:
         """A taker has gone, or will not come. When the last one has, the source is told to stop, else it goes on."""
@@ -266,11 +267,11 @@ class Streams:
 
     # A stream that another site sends
 
-    def item_arrived(self, route: int, frame: Frame, value: Any) -> None:
-        """Another site has sent an item."""
+    def items_arrived(self, route: int, frame: Frame, values: list[Any]) -> None:
+        """Another site has sent items."""
         stream = self._arriving(route, frame)
-        stream.uncredited += 1
-        self._offer(stream, value)
+        stream.uncredited += len(values)
+        self._offer(stream, values)
         if stream.uncredited * 2 >= STREAM_WINDOW:  # Credit in bulk, but before the sender has to stop.
             self.pull(stream)
 
@@ -285,6 +286,11 @@ class Streams:
         for kind, route, frame in list(self._streams):
             if kind == "route" and self._runner.wired.net.arrivals[route].source == failure.site:
                 self.end_arrived(route, frame, failure)
+
+    @property
+    def feeding(self) -> bool:
+        """Whether some call is fed with a stream."""
+        return bool(self._fed)
 
     @property
     def paused(self) -> int:

@@ -21,6 +21,7 @@ from dfmesh.engine.messages import (
     SiteLost,
     SubmitJob,
     YieldPackage,
+    YieldPackages,
 )
 from dfmesh.engine.site_loss import lost_failures, with_advice
 from dfmesh.netir import Frame, NetIR
@@ -101,9 +102,11 @@ class SubmittedJob:
         """
         if not self.resumable:
             return message
+        if isinstance(message, YieldPackage):
+            return message if self._is_new(message.node, message.frame) else None
+        if isinstance(message, YieldPackages):
+            return self._new_of(message)
         kind = type(message)
-        if kind is YieldPackage:
-            return message if self._is_new(message) else None  # type: ignore[arg-type]
         if kind is FrameFinished:
             return self._frame_finished(message)  # type: ignore[arg-type]
         if kind is JobFinished:
@@ -112,10 +115,18 @@ class SubmittedJob:
             self.restarts.append(message)  # type: ignore[arg-type]
         return message
 
-    def _is_new(self, package: YieldPackage) -> bool:
-        if package.frame[:1] not in self._sets:
+    def _new_of(self, packages: YieldPackages) -> YieldPackages | None:
+        """Leave out what has been announced before; None if that is all."""
+        node = packages.node
+        known = [position for position, frame in enumerate(packages.frames) if not self._is_new(node, frame)]
+        if len(known) == len(packages.frames):
+            return None
+        return msgspec.structs.replace(packages, left_out=tuple(known)) if known else packages
+
+    def _is_new(self, node: str, frame: Frame) -> bool:
+        if frame[:1] not in self._sets:
             return False  # The frame is finished.
-        return self._announced.add(package.node, package.frame)
+        return self._announced.add(node, frame)
 
     def _frame_finished(self, message: FrameFinished) -> FrameFinished | None:
         if self._sets.pop(message.frame, None) is None:

@@ -86,12 +86,14 @@ class WiredTransition:
         condition_inputs: For Choose: inputs that its condition reads.
         fire: The runner's rule for it, once it has fired.
         stream_inputs: For calls: inputs that are an argument as they are, with its name; they may be streams.
+        argument: For calls with one input, which is their one argument as it is: its name; else None.
         fired: For loops, conditions and look-ups: how often they ran.
         counted: What they counted, as in `messages.TallyReport`.
     """
 
     __slots__ = (
         "alone",
+        "argument",
         "arguments",
         "awaited",
         "body",
@@ -144,6 +146,7 @@ class WiredTransition:
         self.arguments: list[tuple[str, Evaluator]] = []
         self.streamable: int | None = None
         self.stream_inputs: dict[int, str] = {}
+        self.argument: str | None = None
         self.fired = 0
         self.counted = 0
         self._compile()
@@ -158,6 +161,8 @@ class WiredTransition:
             case Call(arguments=arguments):
                 self.arguments = [(name, compile_expression(item)) for name, item in arguments.items()]
                 self.stream_inputs = _bare_inputs(arguments)
+                if self.alone and len(arguments) == 1:
+                    self.argument = self.stream_inputs.get(0)
             case Evaluate(expression=expression) | Store(expression=expression) | LookUp(key=expression):
                 self.evaluate = compile_expression(expression)
             case SendYield(expression=expression) | Loop(sequence=expression):

@@ -17,7 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from dfmesh.engine import stopping
 from dfmesh.engine.adapters.this_call import CallStopped, ThisCall, on_this_thread
@@ -37,6 +37,9 @@ Done = Callable[[Any, BaseException | None, float], None]
 """Gets the result, or the exception, and the seconds it took; called on the event loop."""
 
 
+RESULTS_AT_ONCE = 64
+"""Results that are handed over before what they led to is sent: many together save work, few do not wait for long."""
+
 HARD_LIMIT = 2000
 """Threads in all, with those that do not count: they wait for a stream, or nobody waits for what they do."""
 
@@ -54,6 +57,39 @@ _log = logging.getLogger("dfmesh.engine")
 
 class TooManyStuckError(DfmeshError):
     """A site has no thread left for a call: too many hang in calls that did not stop."""
+
+
+class Ended:
+    """A `Done` of a call. Results that have one of the same receiver are handed over together.
+
+    Attributes:
+        receiver: Gets the results.
+        call: Which call it was.
+        plan: How it was made.
+    """
+
+    __slots__ = ("call", "plan", "receiver")
+
+    def __init__(self, receiver: Receiver, call: int, plan: Any) -> None:
+        self.receiver = receiver
+        self.call = call
+        self.plan = plan
+
+    def __call__(self, value: Any, error: BaseException | None, seconds: float) -> None:
+        """Hand over a result that is alone, or an exception."""
+        self.receiver.call_ended(self.call, self.plan, value, error, seconds)
+
+
+class Receiver(Protocol):
+    """Who gets the results of calls, on the event loop."""
+
+    def call_ended(self, call: int, plan: Any, value: Any, error: BaseException | None, seconds: float) -> None:
+        """A call has ended."""
+        ...
+
+    def calls_ended(self, ends: list[Ended], given: list[Any], seconds: list[float]) -> None:
+        """Calls have ended with values."""
+        ...
 
 
 class Work:
@@ -171,6 +207,10 @@ class WorkerThreads:
         elif self._watch is None:
             self._watch_progress()
         return work
+
+    def hand_over(self, done: Done, value: Any, seconds: float) -> None:
+        """Give something to the event loop before the function that runs on this thread has ended."""
+        self._return(done, value, None, seconds)
 
     def _exhausted(self) -> TooManyStuckError:
         operations = ", ".join(sorted({work.operation for work in self._stuck})[:5])
@@ -338,7 +378,7 @@ class WorkerThreads:
         work = self._work
         self._mine.worker = worker
         worker.thread = threading.get_ident()
-        on_this_thread.find = lambda: worker.work and worker.work.this_call()
+        on_this_thread.find = lambda: None if worker.work is None else worker.work.this_call()
         tracing = sys.gettrace()
         while not self._closed:
             try:
@@ -439,15 +479,42 @@ class WorkerThreads:
     def _deliver(self) -> None:
         self._waking = False
         results = self._results
+        left = RESULTS_AT_ONCE
         try:
-            while results:
+            while results and left > 0:
                 done, value, error, seconds, ended = results.popleft()
                 self._finished += 1
                 self._lag += time.perf_counter() - ended
-                done(value, error, seconds)
+                if type(done) is Ended and error is None:
+                    left -= self._deliver_alike(done, value, seconds, left)
+                else:
+                    left -= 1
+                    done(value, error, seconds)
         finally:
-            if results:  # One of them raised; the others still get theirs.
+            if results:  # Many, or one of them raised: the others get theirs when what these led to was sent.
                 self._loop.call_soon(self._deliver)
+
+    def _deliver_alike(self, done: Ended, value: Any, seconds: float, most: int) -> int:
+        """Deliver a result and those of the same receiver that come right behind it; give how many."""
+        results, receiver = self._results, done.receiver
+        ends, given, durations = [done], [value], [seconds]
+        waited, now = 0.0, time.perf_counter()
+        while results and len(ends) < most:
+            following, value, error, seconds, ended = results[0]
+            if type(following) is not Ended or following.receiver is not receiver or error is not None:
+                break
+            results.popleft()
+            waited += now - ended
+            ends.append(following)
+            given.append(value)
+            durations.append(seconds)
+        self._finished += len(ends) - 1
+        self._lag += max(waited, 0.0)
+        if len(ends) == 1:
+            done(given[0], None, durations[0])
+        else:
+            receiver.calls_ended(ends, given, durations)
+        return len(ends)
 
 
 class Waiting:

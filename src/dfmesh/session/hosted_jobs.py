@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from dfmesh.engine.messages import AnyMessage, Failure, FrameFinished, YieldPackage
+from dfmesh.engine.messages import AnyMessage, Failure, FrameFinished, YieldPackage, YieldPackages
 from dfmesh.errors import SessionError
 from dfmesh.session.connection import Connection
 from dfmesh.session.job import Job
@@ -74,6 +74,8 @@ class HostedJobs:
         def make(found: JobAttached) -> Callable[[AnyMessage], None]:
             plan = JobPlan(found.name, found.sources, found.order, number=found.number)
             inbox = JobInbox(found.job, plan, self._connection, keep_results=keep_results)
+            if found.status != JobStatus.STARTING.value:
+                inbox.status = JobStatus.RUNNING  # Even if it is over there: not all has come here.
             feed = AttachedFeed(found.job, found.parameter_sets)
             self._attached.add(inbox)
             made.append((inbox, feed))
@@ -147,6 +149,8 @@ class AttachedFeed:
         """Learn of further sets from what comes of them."""
         if isinstance(message, YieldPackage | FrameFinished):
             self.count = max(self.count, message.frame[0] + 1)
+        elif isinstance(message, YieldPackages):
+            self.count = max(self.count, message.frames[0][0] + 1)
 
     def send(self, given: Mapping[str, Any]) -> int:
         """Refuse."""

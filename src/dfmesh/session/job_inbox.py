@@ -6,8 +6,8 @@ import enum
 import logging
 import threading
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from dfmesh.engine.messages import (
     AnyMessage,
@@ -21,9 +21,11 @@ from dfmesh.engine.messages import (
     ReportProgress,
     SiteReport,
     YieldPackage,
+    YieldPackages,
 )
 from dfmesh.engine.submitted_job import SubmittedJob
 from dfmesh.errors import OperationFailure, ValueDecodingError, ValueEncodingError
+from dfmesh.netir import Frame
 from dfmesh.session.connection import Connection
 from dfmesh.session.job_plan import JobPlan
 from dfmesh.session.result_log import INTERRUPT_CHECK, ResultLog
@@ -97,7 +99,9 @@ class JobInbox:
         """Take in a message of the homesite."""
         match message:
             case YieldPackage():
-                self._take_result(message)
+                self._take_results(message, (message.frame,))
+            case YieldPackages(frames=frames):
+                self._take_results(message, frames)
             case FrameFinished(frame=frame):
                 self.log.frame_finished(frame)
                 with self._frame_finished:
@@ -117,19 +121,31 @@ class JobInbox:
                 self.reports = reports or self.reports
                 self.end(JobStatus(status), list(failures))
 
-    def _take_result(self, message: YieldPackage) -> None:
+    def _take_results(self, message: YieldPackage | YieldPackages, frames: Sequence[Frame]) -> None:
+        place, site, node = message.place, message.site, message.node
         try:
-            value = self._connection.unpack(message.payload)
-            item = ResultItem(message.place, message.frame, value, message.site, message.node)
-            self.log.add(item)
+            values = self._values(message, frames)
+            items = [ResultItem(place, frame, value, site, node) for frame, value in zip(frames, values, strict=True)]
+            if isinstance(message, YieldPackages) and message.left_out:
+                known = set(message.left_out)
+                items = [item for position, item in enumerate(items) if position not in known]
+            self.log.add(items)
         except (ValueDecodingError, ValueEncodingError, OSError, MemoryError) as error:
-            # It cannot be read, or not be kept since the disk is full. The job fails: a result is missing.
+            # They cannot be read, or not be kept since the disk is full. The job fails: results are missing.
             kind = type(error).__name__
-            failure = Failure(message.site, "Yield", message.node, message.frame, "", kind, str(error))
-            self._failures.append(failure)
+            self._failures += [Failure(site, "Yield", node, frame, "", kind, str(error)) for frame in frames]
             return
         for callback in self._callbacks:
-            self._call(callback, item)
+            for item in items:
+                self._call(callback, item)
+
+    def _values(self, message: YieldPackage | YieldPackages, frames: Sequence[Frame]) -> list[Any]:
+        value = self._connection.unpack(message.payload)
+        if isinstance(message, YieldPackage):
+            return [value]
+        if type(value) is not list or len(value) != len(frames):
+            raise ValueDecodingError(f"what arrived is no list of {len(frames)} results")
+        return value
 
     def end(self, status: JobStatus, failures: list[Failure]) -> None:
         """Take in that the job is over."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from dfmesh.netir import Frame
 from dfmesh.session.result_store import ResultStore
@@ -44,11 +44,18 @@ class ResultLog:
         self._changed = threading.Condition()
         self._listeners: list[Callable[[], None]] = []
 
-    def add(self, item: ResultItem) -> None:
-        """Append a result."""
+    def add(self, items: Sequence[ResultItem]) -> None:
+        """Append results that have come together.
+
+        Raises:
+            ValueEncodingError: one cannot be written to disk.
+            OSError: the disk is full.
+        """
         with self._changed:
-            self.store.append(item)
-            self._tell()
+            try:
+                self.store.extend(items)
+            finally:
+                self._tell()
 
     def read(self, start: int) -> tuple[list[ResultItem], int]:
         """Give the results from a position on, at most `AT_ONCE`, and the position behind them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from array import array
 from collections import deque
+from collections.abc import Sequence
 from itertools import islice
 from typing import IO
 
@@ -16,6 +17,9 @@ MEMORY_LIMIT = 64 * 2**20
 
 ITEM_OVERHEAD = 400
 """Bytes that an item costs in memory besides its value."""
+
+_SMALL_TYPES = frozenset({type(None), bool, int, float})
+_SMALL = 9
 
 
 class ResultStore:
@@ -37,16 +41,35 @@ class ResultStore:
     def __len__(self) -> int:
         return self._forgotten + len(self._memory) + len(self._offsets) - 1
 
-    def append(self, item: ResultItem) -> None:
-        """Add a result."""
+    def extend(self, items: Sequence[ResultItem]) -> None:
+        """Add results.
+
+        Raises:
+            ValueEncodingError: one cannot be written to disk; those behind it are not added either.
+            OSError: the disk is full.
+        """
+        position = 0
         if self._file is None:
-            size = values.size_of(item.value) + ITEM_OVERHEAD
-            if self._bytes + size <= self._limit:
-                self._memory.append((item, size))
-                self._bytes += size
+            position = self._keep(items)
+            if position == len(items):
                 return
             self._file = tempfile.TemporaryFile(prefix="dfmesh-results-")  # noqa: SIM115 - lives as long as the job
-        self._spill(self._file, item)
+        for item in items[position:]:
+            self._spill(self._file, item)
+
+    def _keep(self, items: Sequence[ResultItem]) -> int:
+        """Keep results in memory up to the limit; give how many."""
+        memory, used, limit = self._memory, self._bytes, self._limit
+        for position, item in enumerate(items):
+            value = item.value
+            size = ITEM_OVERHEAD + (_SMALL if type(value) in _SMALL_TYPES else values.size_of(value))
+            if used + size > limit:
+                self._bytes = used
+                return position
+            memory.append((item, size))
+            used += size
+        self._bytes = used
+        return len(items)
 
     def _spill(self, file: IO[bytes], item: ResultItem) -> None:
         data = values.to_bytes((item.place, item.frame, item.value, item.site, item.node))

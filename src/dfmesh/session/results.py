@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+import msgspec
 
 from dfmesh.api import did_you_mean
 from dfmesh.errors import DfmeshError
 from dfmesh.netir import Frame
 
 
-@dataclass(frozen=True, slots=True)
-class ResultItem:
+class ResultItem(msgspec.Struct, frozen=True):
     """One value that a Yield sent.
 
     Attributes:

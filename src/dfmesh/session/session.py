@@ -415,6 +415,7 @@ class Session:
             self._measure(job, message)
         job.receive(message)
         if job.status.over:
+            job.submitted = None
             self._jobs.pop(job.job, None)
             if self._connection.hosting is not None:
                 self._connection.hosting.job_over(job.job, job.plan.number)

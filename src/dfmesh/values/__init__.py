@@ -1,7 +1,7 @@
 """The codec for everything that crosses a process boundary: typed, closed, without pickle and imports by name."""
 
 from dfmesh.values.codec import Packed, from_bytes, normalise, pack, to_bytes, unpack
-from dfmesh.values.copying import private_copy
+from dfmesh.values.copying import is_unchanging, private_copy
 from dfmesh.values.documents import from_json, to_json
 from dfmesh.values.pickled import PickledObject
 from dfmesh.values.registry import register_type
@@ -12,6 +12,7 @@ __all__ = [
     "PickledObject",
     "from_bytes",
     "from_json",
+    "is_unchanging",
     "normalise",
     "pack",
     "private_copy",

@@ -6,6 +6,7 @@ import datetime
 import decimal
 import fractions
 import uuid
+from collections.abc import Iterable
 from typing import Any
 
 from dfmesh.values.codec import from_bytes, normalise, pack, to_bytes, unpack
@@ -28,6 +29,14 @@ _UNCHANGING = frozenset(
         uuid.UUID,
     }
 )
+
+
+_KEPT = _UNCHANGING | {str}
+
+
+def is_unchanging(parts: Iterable[Any]) -> bool:
+    """Say whether `private_copy` would give each of these values back as it is. False where in doubt."""
+    return _KEPT.issuperset(map(type, parts))
 
 
 def private_copy(value: Any) -> Any:

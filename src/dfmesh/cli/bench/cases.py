@@ -46,13 +46,13 @@ class Case(NamedTuple):
 
 
 CASES = (
+    Case("array_memory", "array_memory", {"size": 16 * MEGABYTE}, timed=False, needs_proc=True, once=True),
     Case("latency", "latency", {}),
     Case("parallel", "parallel", {}),
     Case("items", "items", {}),
     Case("chains", "chains", {}, needs_proc=True),
     Case("array_1mb", "arrays", {"size": MEGABYTE, "count": 32}),
     Case("array_16mb", "arrays", {"size": 16 * MEGABYTE, "count": 4}),
-    Case("array_memory", "array_memory", {"size": 16 * MEGABYTE}, timed=False, needs_proc=True, once=True),
 )
 
 ROWS = (

@@ -13,7 +13,7 @@ BEGIN = time.perf_counter()
 
 import json  # noqa: E402 - the clock of a cold start begins before the imports
 import sys  # noqa: E402
-from collections.abc import Callable  # noqa: E402
+from collections.abc import Callable, Mapping  # noqa: E402
 from typing import Any  # noqa: E402
 
 LINE_START = '{"case": '
@@ -21,16 +21,19 @@ COLD = "cold"
 IMPORTING = "importing"
 
 
-def measure_orders(make: Callable[[], Any], orders: list[dict[str, Any]]) -> None:
+def measure_orders(
+    make: Callable[[], Any], orders: list[dict[str, Any]], more: Mapping[str, Callable[..., dict[str, float]]]
+) -> None:
     """Measure a system as ordered, and print what was found.
 
     Args:
         make: Gives the system, not started; nothing heavy should have been imported for it before.
         orders: As the module says.
+        more: Measures of the caller's own, by name.
     """
     from dfmesh.cli.bench import measures
 
-    known = dict(measures.measures())
+    known = {**dict(measures.measures()), **more}
     system = make()
     at_begin = [order for order in orders if order["measure"] == COLD]
     with_nothing_running = [order for order in orders if order["measure"] == IMPORTING]
@@ -70,14 +73,18 @@ def lines(output: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in output.splitlines() if line.startswith(LINE_START)]
 
 
-def main(systems: dict[str, Callable[[], Any]] | None = None) -> None:
+def main(
+    systems: Mapping[str, Callable[[], Any]] | None = None,
+    more: Mapping[str, Callable[..., dict[str, float]]] | None = None,
+) -> None:
     """Measure the system that the command line names.
 
     Args:
         systems: What makes each system, by name; None for floor and dfmesh.
+        more: Measures besides those of `measures`, by name.
     """
     name, orders = sys.argv[1:]
-    measure_orders((systems or OWN_SYSTEMS)[name], json.loads(orders))
+    measure_orders((systems or OWN_SYSTEMS)[name], json.loads(orders), more or {})
 
 
 def _floor() -> Any:

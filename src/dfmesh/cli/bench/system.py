@@ -14,6 +14,9 @@ ITEM_WINDOW = 256
 ARRAY_WINDOW = 4
 """Arrays that are open at a time."""
 
+IN_FLIGHT = 16
+"""Jobs that each of several clients keeps in flight, if the system can take as many."""
+
 
 class CannotStateError(Exception):
     """This system has no way to say what is asked; the message is the reason, for the table."""
@@ -52,6 +55,10 @@ class System:
     name: ClassVar[str]
     import_statement: ClassVar[str]
     """What a user's script imports."""
+    in_flight: ClassVar[int] = IN_FLIGHT
+    """Jobs that each client keeps in flight."""
+    fixed_processes: ClassVar[bool] = True
+    """Whether every job runs in the processes that `site_processes` gives."""
 
     def __enter__(self) -> Self:
         """Start four sites; they are ready when it returns."""

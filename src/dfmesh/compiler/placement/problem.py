@@ -7,6 +7,7 @@ each site at which some of them are.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -95,6 +96,20 @@ class Problem:
         elsewhere = np.full((len(self.sites), len(self.sites)), np.inf)
         np.fill_diagonal(elsewhere, 0.0)
         delay[own[self.source] == own[self.target]] = elsewhere
+        return delay
+
+    def delays(self, edge: int, sites: Sequence[Indices]) -> Floats:
+        """Give the seconds of one edge between some sites of its ends, `[site of sender, site of receiver]`.
+
+        Args:
+            edge: The edge.
+            sites: The sites that are looked at, by variable.
+        """
+        first, second = self.variable[self.source[edge]], self.variable[self.target[edge]]
+        if first == second:
+            return np.where(np.eye(len(sites[first]), dtype=np.bool_), 0.0, np.inf)
+        between = np.ix_(sites[first], sites[second])
+        delay: Floats = self.latency[between] + self.size[edge] * self.per_byte[between]
         return delay
 
     @cached_property

@@ -30,6 +30,7 @@ class Neighbours:
     def __init__(self, problem: Problem, charges: Charges) -> None:
         self.problem = problem
         self.charges = charges
+        self._everywhere = np.arange(len(problem.sites))
         self.taken: list[list[int]] = [[] for _ in problem.members]
         self.sent: list[list[int]] = [[] for _ in problem.members]
         for number, shipment in enumerate(problem.shipments):
@@ -44,19 +45,19 @@ class Neighbours:
             variable: The variable.
             chosen: Site of each other variable; -1 for those that are still open, which cost nothing.
         """
-        shipping, shipments = self.charges.shipping, self.problem.shipments
+        charges, shipments = self.charges, self.problem.shipments
         charge: Whole = self.charges.own[variable].copy()
         for number in self.taken[variable]:
             start = chosen[shipments[number].source]
             if start >= 0:
-                row = shipping[number, start].copy()
+                row = charges.sending(number, start)
                 there = [chosen[consumer] for consumer in shipments[number].consumers if consumer != variable]
                 row[[site for site in there if site >= 0]] = 0
                 charge += row
         for number in self.sent[variable]:
             ends = sorted({chosen[consumer] for consumer in shipments[number].consumers} - {-1})
             if ends:
-                charge += shipping[number][:, ends].sum(1)
+                charge += charges.between(number, self._everywhere, np.array(ends, np.intp)).sum(1)
         return charge
 
 

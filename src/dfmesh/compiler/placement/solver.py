@@ -7,15 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from dfmesh.compiler.placement.charges import Charges, charge
+from dfmesh.compiler.placement.closing import Closing
+from dfmesh.compiler.placement.diving import diving_order
 from dfmesh.compiler.placement.mirror import mirrored
 from dfmesh.compiler.placement.objective import Objective
 from dfmesh.compiler.placement.ordering import decoupling_order, search_order
 from dfmesh.compiler.placement.plan import SECOND_DIGITS, Certificate
-from dfmesh.compiler.placement.problem import Flags, Problem
+from dfmesh.compiler.placement.problem import Flags, Floats, Problem
+from dfmesh.compiler.placement.propagation import Propagation
 from dfmesh.compiler.placement.relaxation import Relaxation
 from dfmesh.compiler.placement.schedule import Neighbours, Scheduler
 from dfmesh.compiler.placement.search import Search
-from dfmesh.compiler.placement.windows import NANOSECOND, Windows, keep_residency
+from dfmesh.compiler.placement.windows import NANOSECOND, Joins, Windows, keep_residency
 
 SEARCHED = 250
 """Variables up to which there is a search tree; one level each, on Python's stack."""
@@ -28,6 +31,12 @@ FEW_PROBES = 6
 
 MANY = 600
 """Nodes above which less is tried, so that compiling stays quick."""
+
+WORK = 100_000
+"""Edges that closing the gap of seconds may update."""
+
+LESS_WORK = 30_000
+"""The same for more than `MANY` nodes."""
 
 PASSES = 2_000
 """Batches of variables that a bound of charges may pass over, in one direction."""
@@ -179,6 +188,11 @@ class _Solver:
         heads, tails, joins = self.windows.looking_ahead(domain)
         bound = self.windows.bound(domain, heads, tails)
         chosen = self.better(chosen, chosen, charged)
+        if not self.searched:
+            if charged is None and self.problem.seconds(chosen) > bound + NANOSECOND / 2:
+                chosen, bound = self.close_in(chosen, bound, domain, (heads, tails, joins))
+            best = self.problem.seconds(chosen)
+            return chosen, min(bound, best), best <= bound + NANOSECOND / 2
         if self.problem.seconds(chosen) > bound + NANOSECOND / 2:
             found = self.scheduler.dive(domain, heads, tails, 0.0, None, joins)
             chosen = self.better(chosen, found, charged)
@@ -191,9 +205,19 @@ class _Solver:
         tight = self.windows.tighten(domain, best - NANOSECOND)
         if tight is None:
             return chosen, best, True
-        if not self.searched:
-            return chosen, bound, False
         return self.search_seconds(chosen, tight, bound, relaxation, charged)
+
+    def close_in(
+        self, chosen: list[int], bound: float, domain: Flags, ahead: tuple[Floats, Floats, Joins]
+    ) -> tuple[list[int], float]:
+        """Give a better placement and a higher bound, without a search tree."""
+        heads, tails, joins = ahead
+        propagation = Propagation(self.problem, [np.flatnonzero(may) for may in domain])
+        propagation.sharpen(heads, tails)
+        closing = Closing(self.problem, self.scheduler, chosen, self.problem.seconds(chosen), bound)
+        work = LESS_WORK if len(self.problem.variable) > MANY else WORK
+        closing.run(propagation, diving_order(self.problem, joins), work=work, sweeps=self.effort.sweeps)
+        return closing.chosen, closing.bound
 
     def search_seconds(
         self,

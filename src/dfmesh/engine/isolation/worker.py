@@ -146,10 +146,16 @@ class Worker:
         """As `CallOutcome.taken`."""
         self._channel.send(messages.Taken(index, count))
 
-    def item(self, call: int, value: Any, seconds: float) -> None:
-        """As `CallOutcome.item`."""
+    def all_returned(self, calls: list[int], given: list[Any], seconds: list[float]) -> None:
+        """As `CallOutcome.all_returned`."""
+        for call, value, duration in zip(calls, given, seconds, strict=True):
+            self.returned(call, value, duration)
+
+    def items(self, call: int, given: list[Any], seconds: float, *, more: bool) -> None:
+        """As `CallOutcome.items`; they are asked for one by one."""
         try:
-            self._channel.send(messages.Item(), value)
+            for value in given:
+                self._channel.send(messages.Item(), value)
         except ValueEncodingError as error:
             self._calls.drop(_CALL)
             self._raise(Raised(type(error).__name__, str(error)))

@@ -1,10 +1,14 @@
-"""The calls that go on in a site, in memory that outlives it: the supervisor reads it after a SIGKILL."""
+"""The calls that go on in a site, in memory that outlives it: the supervisor reads it after a SIGKILL.
+
+Behind them stands how often the site's event loop has said that it turns.
+"""
 
 from __future__ import annotations
 
 import mmap
 import os
 import tempfile
+from collections.abc import Sequence
 from struct import Struct
 
 Frame = tuple[int, ...]
@@ -17,7 +21,9 @@ _SLOT_SIZE = _HEAD.size + _LONGEST_JOB + 8 * _LONGEST_FRAME
 _ENTRIES = [Struct(f"<BHI{_LONGEST_JOB}s{length}q") for length in range(_LONGEST_FRAME + 1)]
 _FREE, _RUNNING = 0, 1
 _NO_SLOT = -1
-TABLE_SIZE = _SLOTS * _SLOT_SIZE
+_BEATS = Struct("<Q")
+_BEATS_AT = -(_SLOTS * _SLOT_SIZE // -_BEATS.size) * _BEATS.size
+TABLE_SIZE = _BEATS_AT + _BEATS.size
 
 
 def make_table() -> int:
@@ -38,6 +44,7 @@ class CallLog:
         """Write to the table behind a descriptor, which is not needed afterwards."""
         self._table = mmap.mmap(descriptor, TABLE_SIZE)
         self._free = list(range((_SLOTS - 1) * _SLOT_SIZE, -1, -_SLOT_SIZE))
+        self._beats = 0
 
     def started(self, job: str, transition: int, frame: Frame) -> int:
         """Note the start of a call and return its slot.
@@ -54,17 +61,46 @@ class CallLog:
         self._table[slot] = _RUNNING  # last, so that a kill in between leaves no half entry
         return slot
 
+    def all_started(self, job: str, transition: int, frames: Sequence[Frame]) -> list[int]:
+        """Note the start of calls and return their slots."""
+        if len(frames) > len(self._free) or len(set(map(len, frames))) != 1 or len(frames[0]) > _LONGEST_FRAME:
+            return [self.started(job, transition, frame) for frame in frames]
+        name = job.encode()[:_LONGEST_JOB]
+        pack, depth, size = _ENTRIES[len(frames[0])].pack_into, len(frames[0]), len(name)
+        table, slots = self._table, self._free[-len(frames) :]
+        del self._free[-len(frames) :]
+        for slot, frame in zip(slots, frames, strict=True):
+            pack(table, slot + 1, depth, size, transition, name, *frame)
+            table[slot] = _RUNNING
+        return slots
+
     def ended(self, slot: int) -> None:
         """Note the end of the call in a slot."""
         if slot != _NO_SLOT:
             self._table[slot] = _FREE
             self._free.append(slot)
 
+    def all_ended(self, slots: list[int]) -> None:
+        """Note the end of the calls in these slots."""
+        for slot in slots:
+            self.ended(slot)
+
+    def beat(self) -> None:
+        """Say that the event loop turns."""
+        self._beats += 1
+        _BEATS.pack_into(self._table, _BEATS_AT, self._beats)
+
+
+def read_beats(descriptor: int) -> int:
+    """Give how often a site has said that its event loop turns."""
+    data = os.pread(descriptor, _BEATS.size, _BEATS_AT)
+    return int(_BEATS.unpack(data)[0]) if len(data) == _BEATS.size else 0
+
 
 def read_table(descriptor: int) -> tuple[tuple[str, int, Frame], ...]:
     """List job, transition and frame of the calls in a table, whatever the site that wrote it did to it."""
     with mmap.mmap(descriptor, TABLE_SIZE, access=mmap.ACCESS_READ) as table:
-        slots = [slot for slot in range(0, TABLE_SIZE, _SLOT_SIZE) if table[slot] == _RUNNING]
+        slots = [slot for slot in range(0, _SLOTS * _SLOT_SIZE, _SLOT_SIZE) if table[slot] == _RUNNING]
         return tuple(_read_slot(table, slot) for slot in slots)
 
 

@@ -97,6 +97,7 @@ class SiteArguments(msgspec.Struct, frozen=True):
         calls: Descriptor of the table of calls.
         path: The client's `sys.path`.
         log_level: From which level on to log; empty to leave that to the adapters.
+        beat_seconds: How often to say that the event loop turns; 0 for never.
     """
 
     homesite: str
@@ -108,3 +109,4 @@ class SiteArguments(msgspec.Struct, frozen=True):
     calls: int
     path: tuple[str, ...]
     log_level: str = ""
+    beat_seconds: float = 0.0

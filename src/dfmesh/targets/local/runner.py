@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import logging
+import math
 import os
 import secrets
 import socket
@@ -17,6 +18,7 @@ from dfmesh.errors import SessionClosedError, SessionError
 from dfmesh.targets.local.carrier import LocalCarrier, Receive
 from dfmesh.targets.local.control import Introduce, LinkBroken
 from dfmesh.targets.local.door import Door
+from dfmesh.targets.local.heartbeats import SILENT_SECONDS
 from dfmesh.targets.local.link import Link
 from dfmesh.targets.local.process import SITE_MODULE
 from dfmesh.targets.local.supervisor import Running, Supervisor
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 
 
 TRANSPORT_VARIABLE = "DFMESH_LOCAL_TRANSPORT"
+
+SILENT_SECONDS_VARIABLE = "DFMESH_SILENT_SECONDS"
+"""How many seconds the event loop of a site may stand still; 0 for ever. Without it: 30."""
 
 LOG_LEVEL_VARIABLE = "DFMESH_LOG_LEVEL"
 """From which level on sites log, such as INFO, whatever their adapters set. Without it: WARNING, or what those set."""
@@ -43,6 +48,7 @@ class LocalFederationRunner:
         transport: str | None = None,
         program: Sequence[str] = SITE_MODULE,
         on_output: OnOutput | None = None,
+        silent_seconds: float | None = None,
     ) -> None:
         """Prepare; nothing is started.
 
@@ -53,9 +59,12 @@ class LocalFederationRunner:
                 the environment variable DFMESH_LOCAL_TRANSPORT says, else the best that this system has.
             program: Python's arguments that say what to run as a site; for tests.
             on_output: Gets site and line of what sites print; None if nobody wants it.
+            silent_seconds: How long the event loop of a site may stand still until the site is ended, or told of if
+                its process works; 0 for ever. If None, what the environment variable DFMESH_SILENT_SECONDS says.
 
         Raises:
-            SessionError: there is no such site, no such transport, or no such level for logging.
+            SessionError: there is no such site, transport, or level for logging, or the environment variable is no
+                number of seconds.
         """
         if homesite not in config.sites:
             raise SessionError(f"there is no site {homesite!r} to be the homesite; there are {', '.join(config.sites)}")
@@ -64,6 +73,7 @@ class LocalFederationRunner:
         self._program = program
         self._on_output = on_output
         self._log_level = _log_level()
+        self._silent_seconds = _silent_seconds() if silent_seconds is None else silent_seconds
         self._owner = os.getpid()
         self._name = f"{CLIENT_PREFIX}{secrets.token_hex(8)}"
         self._transport = transport or os.environ.get(TRANSPORT_VARIABLE) or _default_transport()
@@ -103,6 +113,7 @@ class LocalFederationRunner:
             program=self._program,
             on_output=self._on_output,
             log_level=self._log_level,
+            silent_seconds=self._silent_seconds,
             pythons=interpreters(self._config),
         )
         atexit.register(self._at_exit)
@@ -225,6 +236,17 @@ def _log_level() -> str:
     if level and level not in known:
         raise SessionError(f"{LOG_LEVEL_VARIABLE}={level!r} is no level; there are {', '.join(known)}")
     return level
+
+
+def _silent_seconds() -> float:
+    text = os.environ.get(SILENT_SECONDS_VARIABLE, "")
+    try:
+        seconds = float(text) if text else SILENT_SECONDS
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < math.inf:
+        raise SessionError(f"{SILENT_SECONDS_VARIABLE}={text!r} is no number of seconds")
+    return seconds
 
 
 def _default_transport() -> str:

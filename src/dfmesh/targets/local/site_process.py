@@ -89,9 +89,15 @@ class SiteProcess:
         os.close(self._arguments.calls)
         self._runner = make_runner(federation, self._site, self._arguments.homesite, self._carrier, calls)
         self._carrier.receive = self._runner.receive
+        if self._arguments.beat_seconds > 0:
+            self._beat(calls)
         gc.freeze()  # what is loaded now stays for good: no collection has to look at it again
         self._control.attach(socket.socket(fileno=self._arguments.control))
         self._control.send(Ready(0 if self._door is None else self._door.port))
+
+    def _beat(self, calls: CallLog) -> None:
+        calls.beat()
+        asyncio.get_running_loop().call_later(self._arguments.beat_seconds, self._beat, calls)
 
     def stop(self) -> None:
         """Give the jobs a moment to be cancelled, then exit."""

@@ -34,6 +34,7 @@ from dfmesh.targets.local.control import (
     Traffic,
 )
 from dfmesh.targets.local.door import TICKET_SIZE
+from dfmesh.targets.local.heartbeats import SILENT_SECONDS, Heartbeats, beat_seconds
 from dfmesh.targets.local.link import Link
 from dfmesh.targets.local.members import Client, Member, Site
 from dfmesh.targets.local.process import SITE_MODULE, SiteProcess
@@ -66,6 +67,7 @@ class Supervisor:
         program: Sequence[str] = SITE_MODULE,
         on_output: OnOutput | None = None,
         log_level: str = "",
+        silent_seconds: float = SILENT_SECONDS,
         pythons: Mapping[str, str] | None = None,
     ) -> None:
         """Prepare.
@@ -81,6 +83,7 @@ class Supervisor:
             program: Python's arguments that say what to run as a site.
             on_output: Gets site and line of what sites print; None if nobody wants it.
             log_level: From which level on sites log to what they print; empty to leave that to their adapters.
+            silent_seconds: How long the event loop of a site may stand still; 0 for as long as it will.
             pythons: Site to the interpreter that is to run it; our own runs the others.
         """
         self._federation = federation
@@ -92,6 +95,8 @@ class Supervisor:
         self._program = program
         self._on_output = on_output
         self._log_level = log_level
+        self._silent_seconds = silent_seconds
+        self._heartbeats = Heartbeats(self._sites.values(), silent_seconds, self._end, self._say_of)
         self._pythons = pythons or {}
         self._codec = Codec(AnyControl)
         self._loop = asyncio.get_running_loop()
@@ -124,6 +129,7 @@ class Supervisor:
             for site in self._sites.values():
                 self._spawn(site)
             await self._started
+            self._heartbeats.start()
         except BaseException:
             await self.close()
             raise
@@ -134,6 +140,7 @@ class Supervisor:
     async def close(self) -> None:
         """Stop all sites: ask, then SIGTERM, then SIGKILL. Idempotent."""
         self._closing = True
+        self._heartbeats.stop()
         for site in self._sites.values():
             site.say(Stop())
         for patience, insist in ((0.6, SiteProcess.terminate), (0.2, SiteProcess.kill), (5.0, SiteProcess.kill)):
@@ -201,6 +208,7 @@ class Supervisor:
             site.calls,
             import_path(python),
             self._log_level,
+            beat_seconds(self._silent_seconds),
         )
         on_line = None if self._on_output is None else partial(self._on_output, site.name)
         process = SiteProcess(
@@ -284,6 +292,17 @@ class Supervisor:
         witness = "the client" if accuser is None else accuser.name
         accused.verdict = f"ended by dfmesh: {witness} says {broken.reason}"
         accused.process.kill()
+
+    def _end(self, site: Site, reason: str) -> None:
+        """End a site that hangs."""
+        if site.process is not None and not site.verdict:
+            site.verdict = f"ended by dfmesh: {reason}"
+            site.process.kill()
+
+    def _say_of(self, site: Site, text: str) -> None:
+        """Say something of a site where it says things itself."""
+        if self._on_output is not None:
+            self._on_output(site.name, f"dfmesh: {text}")
 
     # Who knows what.
 

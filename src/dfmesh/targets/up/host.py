@@ -179,7 +179,7 @@ class Host:
         else:
             ended = self._store.ended[job]
             entry, sources, order = ended.entry, ended.sources, ended.order
-        return JobAttached(job, number, entry.name, sources, order, entry.parameter_sets)
+        return JobAttached(job, number, entry.name, entry.status, sources, order, entry.parameter_sets)
 
     def journal(self, job: str, number: int, on_news: Callable[[], None]) -> JournalStream:
         """Open a job's results for a client.

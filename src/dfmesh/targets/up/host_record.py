@@ -137,4 +137,5 @@ def _none_runs(wanted: str | os.PathLike[str] | None, name: str | None, running:
     others = f" (up are: {', '.join(host.name for host in running)})" if running else ""
     if name is None and wanted is not None and os.path.isfile(wanted):
         return f"{os.fspath(wanted)} is not up{others}; start it with `dfmesh up {os.fspath(wanted)}`"
-    return f"there is no host called {name or os.fspath(wanted or '')}{others}; start one with `dfmesh up FILE`"
+    called = name or os.fspath(wanted or "")
+    return f"there is no host called {called!r}{others}; start one with `dfmesh up FILE`"

@@ -22,6 +22,7 @@ from dfmesh.engine.messages import (
     ReportProgress,
     SiteLost,
     YieldPackage,
+    YieldPackages,
 )
 from dfmesh.engine.submission import read_nets
 from dfmesh.engine.submitted_job import SubmittedJob
@@ -235,6 +236,8 @@ class HostedJob:
         match message:
             case YieldPackage():
                 self._results += 1
+            case YieldPackages(frames=frames, left_out=left_out):
+                self._results += len(frames) - len(left_out)
             case FrameFinished():
                 self._spool.frame_finished()
             case JobStarted():

@@ -119,6 +119,7 @@ class JobAttached(Message, frozen=True, tag=71):
     Attributes:
         number: Number of the request.
         name: Name of the pipeline.
+        status: As in `JobEntry`.
         sources: Place to the number of Yields that send to it.
         order: Position of each Yield in the pipeline, by the id of the statement.
         parameter_sets: How many were given so far.
@@ -126,6 +127,7 @@ class JobAttached(Message, frozen=True, tag=71):
 
     number: int
     name: str
+    status: str
     sources: dict[str, int]
     order: dict[str, int]
     parameter_sets: int

@@ -140,6 +140,7 @@ class Visitor:
     def _answer(self, message: Any) -> Message | None:
         match message:
             case Settle(number=number):
+                self._write_down()
                 return Done("", number)
             case ListJobs(number=number):
                 return JobList("", number, self._jobs.entries())
@@ -147,6 +148,7 @@ class Visitor:
                 self._attach(self._jobs.find(prefix), number)
                 return None
             case DetachJob(job=job, number=number, attached=attached):
+                self._write_down()
                 self._end_stream((job, attached))
                 return Done(job, number)
             case StopJob(job=prefix, number=number, reason=reason):
@@ -168,6 +170,11 @@ class Visitor:
                 self._jobs.stop()
                 return Done("", number)
         raise WireError(f"a {type(message).__name__} message is not for a host")
+
+    def _write_down(self) -> None:
+        """Have on disk what this client has given: it may leave now."""
+        for job in self._own.values():
+            job.journal.submission.flush()
 
     def _attach(self, job: str, number: int) -> None:
         self._say(self._jobs.attached(job, number))

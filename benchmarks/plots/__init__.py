@@ -1,0 +1,1 @@
+"""What the benchmarks draw; run in an environment that has matplotlib and nothing else (see `plotting`)."""

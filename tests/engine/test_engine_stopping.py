@@ -1,0 +1,226 @@
+"""A call that is stopped: the exception hits the adapter's code of that call and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dfmesh.engine import worker_threads
+from dfmesh.engine.adapters import CallStopped, ThisCall, this_call
+from dfmesh.engine.worker_threads import TooManyStuckError, Work, WorkerThreads
+
+LIMIT = 30.0
+
+
+def on_loop(test: Callable[[WorkerThreads], Any]) -> Any:
+    async def main() -> Any:
+        threads = WorkerThreads(asyncio.get_running_loop(), "site 'us'")
+        try:
+            return await asyncio.wait_for(test(threads), LIMIT)
+        finally:
+            threads.close()
+
+    return asyncio.run(main())
+
+
+def submit(threads: WorkerThreads, function: Callable[[], Any], operation: str = "op") -> tuple[Work, Any]:
+    future = asyncio.get_running_loop().create_future()
+
+    def done(value: Any, error: BaseException | None, _seconds: float) -> None:
+        future.set_result((value, error))
+
+    return threads.submit(function, done, operation), future
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_stops_at_any_moment_hit_only_the_call_they_are_meant_for(seed: int) -> None:
+    """Short calls, of which many are stopped while they begin, run, or end. The others are never hit."""
+    shuffle = random.Random(seed)
+
+    def work(rounds: int) -> int:
+        total = 0
+        for number in range(rounds):
+            total += len(str(number))
+        return rounds
+
+    async def test(threads: WorkerThreads) -> None:
+        stopped: list[tuple[int, Any]] = []
+        others: list[tuple[int, Any]] = []
+        for _ in range(3000):
+            rounds = shuffle.choice([0, 1, 5, 50, 500])
+            one, future = submit(threads, lambda rounds=rounds: work(rounds))  # type: ignore[misc]
+            for _ in range(shuffle.choice([0, 0, 1, 2, 5])):
+                await asyncio.sleep(0)
+            if shuffle.random() < 0.5:
+                threads.stop(one, "a test wants it")
+                stopped.append((rounds, future))
+            else:
+                others.append((rounds, future))
+        for rounds, future in others:
+            assert await future == (rounds, None)
+        for rounds, future in stopped:
+            value, error = await future
+            assert error is None or isinstance(error, CallStopped), error
+            assert value in (None, rounds)
+        assert threads.stuck == []
+
+    on_loop(test)
+
+
+def test_a_loop_is_stopped_and_its_cleanup_runs() -> None:
+    begun, cleaned = threading.Event(), threading.Event()
+
+    def spin() -> None:
+        begun.set()
+        try:
+            while True:
+                try:
+                    sum(range(10))
+                except Exception:  # noqa: PERF203
+                    pass
+        finally:
+            cleaned.set()
+
+    async def test(threads: WorkerThreads) -> None:
+        work, future = submit(threads, spin)
+        await asyncio.to_thread(begun.wait, LIMIT)
+        threads.stop(work, "its job has ended")
+        _, error = await future
+        assert isinstance(error, CallStopped)
+        assert cleaned.is_set()
+
+    on_loop(test)
+
+
+def test_an_adapter_that_catches_the_exception_is_stopped_again() -> None:
+    begun = threading.Event()
+    caught: list[BaseException] = []
+
+    def stubborn() -> str:
+        begun.set()
+        while len(caught) < 3:
+            try:
+                while True:
+                    sum(range(10))
+            except BaseException as error:
+                caught.append(error)
+        return "enough"
+
+    async def test(threads: WorkerThreads) -> None:
+        work, future = submit(threads, stubborn)
+        await asyncio.to_thread(begun.wait, LIMIT)
+        threads.stop(work, "its job has ended")
+        assert await future == ("enough", None)
+
+    on_loop(test)
+
+
+def test_a_call_that_waits_in_c_is_stuck_until_that_ends_and_its_thread_is_not_used_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(worker_threads, "_PAUSES", (0.01,) * 5)
+    lock = threading.Lock()
+    lock.acquire()
+    begun = threading.Event()
+    used: list[threading.Thread] = []
+    after: list[str] = []
+
+    def wait() -> None:
+        used.append(threading.current_thread())
+        begun.set()
+        lock.acquire()
+        after.append("went on")
+
+    async def test(threads: WorkerThreads) -> None:
+        work, future = submit(threads, wait, "weather.Read")
+        await asyncio.to_thread(begun.wait, LIMIT)
+        threads.stop(work, "its job has ended")
+        while not threads.stuck:
+            await asyncio.sleep(0.01)
+        assert threads.stuck == ["weather.Read"]
+        lock.release()
+        _, error = await future
+        assert isinstance(error, CallStopped)
+        assert threads.stuck == [] and after == []
+        later = [submit(threads, threading.current_thread)[1] for _ in range(20)]
+        assert used[0] not in {value for value, _ in await asyncio.gather(*later)}
+
+    on_loop(test)
+    assert "weather.Read at site 'us' did not stop" in caplog.text
+    assert "isolation: process" in caplog.text
+
+
+def test_a_site_full_of_stuck_calls_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_threads, "_PAUSES", (0.001,) * 5)
+    monkeypatch.setattr(worker_threads, "STUCK_LIMIT", 2)
+    lock = threading.Lock()
+    lock.acquire()
+
+    def wait() -> None:
+        with lock:
+            pass
+
+    async def test(threads: WorkerThreads) -> None:
+        works = [submit(threads, wait, "weather.Read") for _ in range(2)]
+        for work, _ in works:
+            while work.worker is None:
+                await asyncio.sleep(0.001)
+            threads.stop(work, "its job has ended")
+        while len(threads.stuck) < 2:
+            await asyncio.sleep(0.01)
+        _, error = await submit(threads, lambda: 1)[1]
+        assert isinstance(error, TooManyStuckError) and "weather.Read" in str(error)
+        lock.release()
+        await asyncio.gather(*(future for _, future in works))
+        assert await submit(threads, lambda: 1)[1] == (1, None)
+
+    on_loop(test)
+
+
+def test_an_adapter_may_ask_or_wait_or_have_something_ended() -> None:
+    seen: list[Any] = []
+    ready = threading.Barrier(2)
+
+    def asking() -> None:
+        call = this_call()
+        seen.append(call.operation)
+        ready.wait(LIMIT)
+        while not call.cancelled:
+            pass
+        seen.append("asked")
+        with call.on_cancel(lambda: seen.append("never")):
+            seen.append("never")
+
+    def listening() -> None:
+        ended = threading.Lock()
+        ended.acquire()
+        with this_call().on_cancel(ended.release):
+            ready.wait(LIMIT)
+            ended.acquire()  # no exception gets in here
+            seen.append("ended")
+            this_call().check()
+
+    async def test(threads: WorkerThreads) -> None:
+        for function in (asking, listening):
+            work, future = submit(threads, function, "weather.Read")
+            await asyncio.to_thread(ready.wait, LIMIT)
+            threads.stop(work, "its job has ended")
+            assert isinstance((await future)[1], CallStopped)
+
+    on_loop(test)
+    assert seen[0] == "weather.Read" and "never" not in seen
+
+
+def test_outside_of_a_call_nothing_is_cancelled() -> None:
+    call = this_call()
+    assert isinstance(call, ThisCall) and not call.cancelled and call.operation == ""
+    call.check()
+    started = time.monotonic()
+    call.sleep(0.01)
+    assert time.monotonic() > started
