@@ -9,9 +9,8 @@ import sys
 from pathlib import Path
 
 import plotting
-from contestants import BENCHMARKS, environment
-
 from bounded_cases.cases import CASES, Sizes
+from contestants import BENCHMARKS, environment
 
 SMALL = Sizes(items=20_000, slow_seconds=8.0, sets=20_000, waiting=(0, 20, 100), calls=60, interval=0.1)
 
@@ -23,7 +22,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--small", action="store_true", help="sizes for a trial of a minute; they show little")
     parser.add_argument("--items", type=int, help=f"items of a producer, {usual.items:,}")
     parser.add_argument("--item-bytes", type=int, help=f"bytes of an item, {usual.item_bytes:,}")
-    parser.add_argument("--slow-seconds", type=float, help=f"how long slow consumers are watched, {usual.slow_seconds:g}")
+    parser.add_argument(
+        "--slow-seconds", type=float, help=f"how long slow consumers are watched, {usual.slow_seconds:g}"
+    )
     parser.add_argument("--per-second", type=float, help=f"items that they take in a second, {usual.per_second:g}")
     parser.add_argument("--sets", type=int, help=f"parameter sets of a job, {usual.sets:,}")
     parser.add_argument("--waiting", type=int, nargs="+", help=f"numbers of waiting jobs, {usual.waiting}")

@@ -65,9 +65,9 @@ def floor() -> Contestant:
         "floor",
         (sys.executable, "-m", "measuring", "floor"),
         environment(sys.executable),
-        "two bare processes, Unix domain socket, msgspec, no framework, one message at a time (a write and reads of its "
-        "own for each), up to 256 unanswered; it has one site, not four; arrays: one copy into memory that was faulted "
-        "in before",
+        "two bare processes, Unix domain socket, msgspec, no framework, one message at a time (a write and reads of "
+        "its own for each), up to 256 unanswered; it has one site, not four; arrays: one copy into memory that was "
+        "faulted in before",
         refused=dict.fromkeys(("at_rest", "array_memory_256mb", "array_memory_1gb"), "-"),
     )
 
@@ -99,8 +99,8 @@ def ray() -> Contestant:
         "ray",
         (str(python), "-m", "peers.ray_peer", "ray"),
         environment(python, RAY_USAGE_STATS_ENABLED="0", RAY_DISABLE_IMPORT_WARNING="1"),
-        f"{RAY[0]}: one node without dashboard, an actor for each site; jobs one after the other are a compiled graph of "
-        "one actor, all else calls of actors; items are references out of a's stream, given to b",
+        f"{RAY[0]}: one node without dashboard, an actor for each site; jobs one after the other are a compiled graph "
+        "of one actor, all else calls of actors; items are references out of a's stream, given to b",
     )
 
 
@@ -110,8 +110,8 @@ def dask() -> Contestant:
         "dask",
         (str(python), "-m", "peers.dask_peer", "dask"),
         environment(python),
-        f"{DASK[1]}: a local cluster without dashboard, four worker processes of one thread; jobs are calls of an actor, "
-        "items a map over the list at worker b, all else futures bound to workers",
+        f"{DASK[1]}: a local cluster without dashboard, four worker processes of one thread; jobs are calls of an "
+        "actor, items a map over the list at worker b, all else futures bound to workers",
     )
 
 

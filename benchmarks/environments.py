@@ -12,6 +12,7 @@ from pathlib import Path
 CACHE_VARIABLE = "DFMESH_BENCH_CACHE"
 INSTALL_LIMIT_SECONDS = 900.0
 MESSAGES_SHOWN = 5
+MARK = "installed"
 
 
 class SetupError(Exception):
@@ -39,18 +40,31 @@ def environment_of(name: str, requirements: tuple[str, ...], pythons: tuple[str,
         SetupError: There is no Python that fits, or pip fails.
     """
     interpreter = base_interpreter(pythons)
-    key = hashlib.sha256("\n".join([interpreter, *requirements]).encode()).hexdigest()[:10]
-    home = cache_directory() / f"{name}-{key}"
+    home = home_of(name, requirements, interpreter)
     python = home / "bin" / "python"
-    mark = home / "installed"
-    if not mark.exists():
+    if not (home / MARK).exists():
         shutil.rmtree(home, ignore_errors=True)
         home.parent.mkdir(parents=True, exist_ok=True)
         run_quietly(interpreter, "-m", "venv", str(home))
         install = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:")
         run_quietly(str(python), *install, *requirements)
-        mark.write_text("\n".join(requirements) + "\n")
+        (home / MARK).write_text("\n".join(requirements) + "\n")
     return python
+
+
+def installed_python(name: str, requirements: tuple[str, ...], pythons: tuple[str, ...] = ()) -> Path | None:
+    """The Python of an environment that was made before; None if it was not."""
+    try:
+        home = home_of(name, requirements, base_interpreter(pythons))
+    except SetupError:
+        return None
+    return home / "bin" / "python" if (home / MARK).exists() else None
+
+
+def home_of(name: str, requirements: tuple[str, ...], interpreter: str) -> Path:
+    """The directory of an environment; its name says what is in it."""
+    key = hashlib.sha256("\n".join([interpreter, *requirements]).encode()).hexdigest()[:10]
+    return cache_directory() / f"{name}-{key}"
 
 
 def base_interpreter(pythons: tuple[str, ...]) -> str:

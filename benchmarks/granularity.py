@@ -1,8 +1,8 @@
 """How small tasks may be before a system spends half of its time on other things: METG(50 %).
 
 The measure is Task Bench's (Slaughter et al., SC 2020): *efficiency* is the share of the processors' time that goes to
-the tasks' own work, *granularity* is what a task takes of a processor with everything around it, elapsed time x workers /
-tasks, and METG(50 %) the smallest granularity at which the efficiency is at least one half. Only the standard library
+the tasks' own work, *granularity* is what a task takes of a processor with everything around it, elapsed time x workers
+/ tasks, and METG(50 %) the smallest granularity at which the efficiency is at least one half. Only the standard library
 is imported here.
 """
 
@@ -27,7 +27,9 @@ LONGEST_TASK_SECONDS = 4.0
 STEP = 2.0
 CHECKED_ITERATIONS = 3
 RUNS = 3
+WARM_UPS = 3
 CALIBRATION_ITERATIONS = 3_000_000
+CALIBRATIONS = 3
 
 _CALIBRATION = (
     "import time\n"
@@ -41,10 +43,12 @@ _CALIBRATION = (
 
 def iteration_seconds(environment: dict[str, str]) -> float:
     """What a turn of the tasks' loop takes while as many processes as there are workers run it."""
+    return min(_iteration_seconds_now(environment) for _ in range(CALIBRATIONS))
+
+
+def _iteration_seconds_now(environment: dict[str, str]) -> float:
     command = [sys.executable, "-c", _CALIBRATION]
-    running = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(WORKERS)
-    ]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(WORKERS)]
     found = [float(process.communicate()[0]) for process in running]
     return statistics.mean(found) / CALIBRATION_ITERATIONS
 
@@ -75,7 +79,8 @@ def granularity(
     """
     graph = [Task(column, tuple(sources)) for column, sources in tasks]
     run = system.graph(graph, width)
-    check(run(CHECKED_ITERATIONS), expected_ends(graph, CHECKED_ITERATIONS), "the graph")
+    for _ in range(WARM_UPS):
+        check(run(CHECKED_ITERATIONS), expected_ends(graph, CHECKED_ITERATIONS), "the graph")
     points: list[tuple[float, float]] = []
 
     def efficiency(task_seconds: float) -> float:
@@ -87,12 +92,12 @@ def granularity(
     deadline = time.perf_counter() + seconds
     size = FIRST_TASK_SECONDS
     upwards = efficiency(size) < HALF
-    while time.perf_counter() < deadline:
+    while len(points) < 2 or time.perf_counter() < deadline:
         size = size * STEP if upwards else size / STEP
         if not iteration_seconds < size < LONGEST_TASK_SECONDS or (efficiency(size) >= HALF) == upwards:
             break
     found = {f"efficiency@{at:.3e}": share for at, share in sorted(points)}
-    crossing = crossed(sorted(points))
+    crossing = crossed(points[-2:])
     return found if crossing is None else {"metg": crossing, **found}
 
 
@@ -102,10 +107,10 @@ def timed(run: Callable[[int], object], iterations: int) -> float:
     return time.perf_counter() - begin
 
 
-def crossed(points: list[tuple[float, float]]) -> float | None:
-    """The granularity at which the efficiency reaches one half, between the two points around it, on a log scale."""
-    for (small, low), (large, high) in zip(points, points[1:], strict=False):
-        if low < HALF <= high:
-            share = (HALF - low) / (high - low)
-            return math.exp(math.log(small) + share * (math.log(large) - math.log(small)))
-    return None
+def crossed(last: list[tuple[float, float]]) -> float | None:
+    """The granularity at which the efficiency is one half, between the two points around it, on a log scale."""
+    (small, low), (large, high) = sorted(last, key=lambda point: point[1])
+    if not low < HALF <= high:
+        return None
+    share = (HALF - low) / (high - low)
+    return math.exp(math.log(small) + share * (math.log(large) - math.log(small)))

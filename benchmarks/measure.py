@@ -1,45 +1,23 @@
-"""Which measurements there are, and how one of them is made: in a child process, with a hard time-out."""
+"""Which measurements there are, and how all of them are made: contestants by turns, several times."""
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
 import random
-import secrets
-import signal
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import Any
 
-from contestants import BENCHMARKS, Contestant
+from contestants import Contestant
+from measured_child import START_LIMIT_SECONDS, Case, measured
 
 from dfmesh.cli.bench import child
-from dfmesh.cli.bench.resources import RUN_VARIABLE, marked_processes
 
 MEGABYTE = 1 << 20
 ORDER_SEED = 7
 MOST_PROBLEMS = 2
-MESSAGES_SHOWN = 20
-START_LIMIT_SECONDS = 60.0
 ITEM_COUNTS = (250, 1_000, 10_000, 100_000, 1_000_000)
-
-
-@dataclass(frozen=True)
-class Case:
-    """One measurement: what the contestant's child is asked for, and how long it may take."""
-
-    name: str
-    measure: str
-    parameters: Mapping[str, Any]
-    limit_seconds: float
-
-    def order(self) -> dict[str, Any]:
-        return {"case": self.name, "measure": self.measure, "parameters": dict(self.parameters)}
 
 
 Group = tuple[Case, ...]
@@ -88,7 +66,7 @@ def groups(quick: bool, with_peers: bool) -> list[Group]:
 
     cold = Case("cold", child.COLD, {}, START_LIMIT_SECONDS)
     importing = Case("import", child.IMPORTING, {"repeats": 2}, START_LIMIT_SECONDS)
-    at_rest = Case("at_rest", "at_rest", {"seconds": 2 if quick else 20}, limit)
+    at_rest = Case("at_rest", "at_rest", {"seconds": 6 if quick else 30}, limit)
     calls = [
         Case("latency", "latency", {"seconds": seconds}, limit),
         Case("first_value", "first_value", {"seconds": seconds}, limit),
@@ -144,14 +122,13 @@ def measure_group(results: Results, contestant: Contestant, group: Group, repeat
         for case in group
         if not results[contestant.name, case.name].given_up and repeat < contestant.repeats_at_most(case.name)
     ]
-    if not wanted:
-        return
     begin = time.perf_counter()
-    for line in run_child(contestant, wanted):
+    for line in measured(contestant, wanted):
         results[contestant.name, line["case"]].add(line)
         report(repeat, contestant, line)
-    taken = f"[{repeat + 1}] {contestant.name}: {len(wanted)} cases in {time.perf_counter() - begin:.1f} s"
-    print(taken, file=sys.stderr, flush=True)
+    if wanted:
+        taken = f"[{repeat + 1}] {contestant.name}: {len(wanted)} cases in {time.perf_counter() - begin:.1f} s"
+        print(taken, file=sys.stderr, flush=True)
 
 
 def report(repeat: int, contestant: Contestant, line: Mapping[str, Any]) -> None:
@@ -159,55 +136,3 @@ def report(repeat: int, contestant: Contestant, line: Mapping[str, Any]) -> None
     figures = ", ".join(f"{figure} {value:.4g}" for figure, value in line.get("figures", {}).items())
     shown = figures or line.get("failed") or f"refused: {line.get('refused')}"
     print(f"[{repeat + 1}] {line['case']:<18} {contestant.name:<14} {shown}", file=sys.stderr, flush=True)
-
-
-def run_child(contestant: Contestant, cases: Sequence[Case]) -> list[dict[str, Any]]:
-    """Make measurements in a process of their own; gives a line for each of them, whatever happens."""
-    mark = secrets.token_hex(8)
-    command = [*contestant.command, json.dumps([case.order() for case in cases])]
-    limit = START_LIMIT_SECONDS + sum(case.limit_seconds for case in cases)
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=errors,
-            env={**contestant.environment, RUN_VARIABLE: mark},
-            cwd=BENCHMARKS,
-            start_new_session=True,
-        )
-        problem = ""
-        try:
-            exit_code = process.wait(limit)
-        except subprocess.TimeoutExpired:
-            problem = f"timed out after {limit:.0f} s"
-        else:
-            problem = failure(errors, exit_code) if exit_code else "no figure"
-        finally:
-            end_all(process, mark)
-        output.seek(0)
-        found = {line["case"]: line for line in child.lines(output.read().decode(errors="replace"))}
-    missing = [case.name for case in cases if case.name not in found]
-    if missing:  # the first of them is to blame, those behind it were not reached
-        found[missing[0]] = {"case": missing[0], "failed": problem}
-    return list(found.values())
-
-
-def end_all(process: subprocess.Popen[bytes], mark: str) -> None:
-    """End the child and whatever of the run is left, also what has left its process group."""
-    left = {process.pid} if process.poll() is None else set()
-    while left := left | marked_processes(mark):
-        for pid in left:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        if process.poll() is None:
-            process.wait()
-        left = set()
-
-
-def failure(errors: IO[bytes], exit_code: int) -> str:
-    """Show how a child's messages end, and give the last of them for the table."""
-    errors.seek(0)
-    lines = [line.rstrip() for line in errors.read().decode(errors="replace").splitlines() if line.strip()]
-    print(*lines[-MESSAGES_SHOWN:], sep="\n", file=sys.stderr, flush=True)
-    return f"failed: {lines[-1].strip() if lines else f'exit code {exit_code}'}"

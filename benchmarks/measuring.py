@@ -5,12 +5,12 @@ It measures what `dfmesh bench` measures, in the same way, and task graphs besid
 
 from __future__ import annotations
 
-from dfmesh.cli.bench import child  # first: the clock of a cold start begins with it
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from collections.abc import Callable, Mapping  # noqa: E402, I001
-from typing import Any  # noqa: E402
+from granularity import granularity
 
-from granularity import granularity  # noqa: E402
+from dfmesh.cli.bench import child
 
 
 def main(systems: Mapping[str, Callable[[], Any]] | None = None) -> None:

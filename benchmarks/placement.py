@@ -3,8 +3,8 @@
     .venv/bin/python benchmarks/placement.py [--quick]
 
 Prints three tables in Markdown: small random problems against exhaustive search, with nv-dfm-core beside where its
-environment (`benchmarks/.envs/nv-dfm-core`) is there; the sizes that are promised; and the passes of the compiler for
-1,000 operations over 20 sites.
+environment is there (`benchmarks/run.py --peers nv-dfm-core` makes it); the sizes that are promised; and the passes of
+the compiler for 1,000 operations over 20 sites.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests" / "placement"))
 
+from environments import installed_python  # noqa: E402
+from nv_dfm_core_cases import setup as nv_dfm_core  # noqa: E402
 from placement_problems import SHAPES, Stated, best, cost, make  # noqa: E402
 
 from dfmesh import BestOf, FederationConfig, Pipeline, Yield  # noqa: E402
@@ -32,7 +34,7 @@ from dfmesh.compiler.graph import Edge, Node  # noqa: E402
 from dfmesh.compiler.placement import Objective, Placement, place  # noqa: E402
 from dfmesh.netir import SendYield, constant  # noqa: E402
 
-PEERS = [HERE / ".envs" / "nv-dfm-core" / "bin" / "python", Path("/tmp/dfmref/bin/python")]
+PEER = installed_python(nv_dfm_core.NAME, nv_dfm_core.REQUIREMENTS, nv_dfm_core.SUPPORTED_PYTHONS)
 FIRST_SEED = 100
 """Smaller ones, labelled `perf`, were used to choose the solver's budgets: they say nothing about new problems."""
 
@@ -77,12 +79,11 @@ def as_json(stated: Stated) -> dict[str, Any]:
 
 
 def ask_peer(problems: list[Stated]) -> list[dict[str, Any]] | None:
-    python = next((path for path in PEERS if path.exists()), None)
-    if python is None:
+    if PEER is None:
         return None
     script = HERE / "nv_dfm_core_cases" / "placing.py"
     text = json.dumps([as_json(stated) for stated in problems])
-    run = subprocess.run([str(python), str(script)], input=text, capture_output=True, text=True, check=True)
+    run = subprocess.run([str(PEER), str(script)], input=text, capture_output=True, text=True, check=True)
     return list(json.loads(run.stdout))
 
 
@@ -123,7 +124,7 @@ def small_row(shape: str, problems: list[Stated], objective: Objective) -> None:
 def peer(problems: list[Stated]) -> None:
     answers = ask_peer(problems)
     if answers is None:
-        print("\nnv-dfm-core is not installed (benchmarks/.envs/nv-dfm-core): not compared")
+        print("\nnv-dfm-core is not installed (benchmarks/run.py --peers nv-dfm-core does it): not compared")
         return
     ratios, times, ours = [], [], []
     errors = own_right = 0

@@ -24,7 +24,7 @@ QUICK_SECONDS = 150.0
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a first look, in less than 3 minutes")
-    parser.add_argument("--repeats", type=int, help="at most so many; default 5, with --quick 3")
+    parser.add_argument("--repeats", type=int, default=3, help="at most so many")
     parser.add_argument("--minutes", type=float, default=180.0, help="begin no repeat that would end later")
     parser.add_argument("--peers", default="", metavar="NAMES", help=f"all, or of {','.join(contestants.PEERS)}")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="only these contestants (for trials)")
@@ -62,8 +62,7 @@ def main() -> None:
         tuple(case for case in group if not options.cases or case.name in options.cases)
         for group in measure.groups(options.quick, with_peers=bool(options.peers))
     ]
-    wanted = options.repeats or (3 if options.quick else 5)
-    results, repeats = measure.run_all(entered, todo, wanted, most_seconds)
+    results, repeats = measure.run_all(entered, todo, options.repeats, most_seconds)
     made = table.build(results, [entrant.name for entrant in entered])
     notes = footnotes(entered, described, repeats)
     print(made.text(), *notes, sep="\n")

@@ -18,6 +18,7 @@ import contestants
 import measure
 import plotting
 from granularity import WORKERS, iteration_seconds
+from measured_child import Case
 from table import Table, cell
 from task_graphs import PATTERNS, graph
 
@@ -57,7 +58,7 @@ def measure_all(options: argparse.Namespace, entered: list[contestants.Contestan
             print(f"[{repeat + 1}] {name}: a turn of the loop takes {turn * 1e9:.1f} ns", file=sys.stderr)
             parameters = {"tasks": graph(name, options.width, options.steps), "width": options.width}
             parameters |= {"iteration_seconds": turn, "seconds": options.seconds}
-            case = measure.Case(name, "granularity", parameters, LIMIT_SECONDS + 4 * options.seconds)
+            case = Case(name, "granularity", parameters, LIMIT_SECONDS + 4 * options.seconds)
             for entrant in shuffled(entered, len(entered)):
                 measure.measure_group(results, entrant, (case,), repeat)
     return results, turn

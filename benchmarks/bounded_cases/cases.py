@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dfmesh import Federation, ForEach, JobCancelledError, Pipeline, PlaceParam, Yield
-from dfmesh.session.result_store import MEMORY_LIMIT
-
 from bounded_cases.bounded_operations import allocations, number_of
 from bounded_cases.counting import Counter
 from bounded_cases.verdicts import Verdicts
 from bounded_cases.watching import CLIENT, MEGABYTE, Watch
+from dfmesh import Federation, ForEach, JobCancelledError, Pipeline, PlaceParam, Yield
+from dfmesh.session.result_store import MEMORY_LIMIT
 
 FEDERATION_FILE = Path(__file__).with_name("bounded.dfm.yaml")
 SITES = ("home", "a", "b")
@@ -108,10 +107,9 @@ def stream_pipeline(mesh: Bench, count: int, per_second: float) -> Pipeline:
 def loop_pipeline(mesh: Bench, count: int, per_second: float) -> Pipeline:
     """A loop over a's stream runs an operation at b on each item, and yields its number."""
     seconds = LOOP_WINDOW / per_second if per_second else 0.0
-    with Pipeline() as pipeline:
-        with ForEach(producing(mesh, count), window=LOOP_WINDOW) as item:
-            number = mesh.ops.Handle(item=item, seconds=seconds, counter=mesh.counters["consumed"], site="b")
-            Yield(number, place="numbers")
+    with Pipeline() as pipeline, ForEach(producing(mesh, count), window=LOOP_WINDOW) as item:
+        number = mesh.ops.Handle(item=item, seconds=seconds, counter=mesh.counters["consumed"], site="b")
+        Yield(number, place="numbers")
     return pipeline
 
 

@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
+from bounded_cases.counting import Counter
 from dfmesh.cli.bench.mesh import SITE_MODULE
 from dfmesh.cli.bench.resources import command_line, private_bytes, processes_of_run, resident_bytes
-
-from bounded_cases.counting import Counter
 
 MEGABYTE = 1 << 20
 LIMIT_BYTES = 64 * MEGABYTE
@@ -102,7 +101,7 @@ class Watch:
         return max(after, default=before[-1]) - int(statistics.median(before[-3:]))
 
     def slope(self, process: str) -> float:
-        """Bytes per second by which a process grows in the second half of the run: median of the last tenth less first."""
+        """Bytes per second by which a process grows in the second half of the run, between medians of its tenths."""
         samples = self.memory[process]
         half = samples[len(samples) // 2 :]
         tenth = max(1, len(half) // 10)

@@ -67,6 +67,7 @@ class Case:
         failures: What fails of itself.
         deaths: Sites that it ends itself.
         once_sites: Sites where it calls something that must not run twice.
+        streams_once: Whether one of those makes a stream, which cannot be kept to be given again.
         once_log: Where those calls leave a line each; None if there are none.
         apart: Places whose results need no more than these sites, whatever becomes of the others.
         loose: Places whose values are lists from which those of lost sites may be missing.
@@ -82,6 +83,7 @@ class Case:
     failures: list[Expected] = field(default_factory=list)
     deaths: list[Death] = field(default_factory=list)
     once_sites: set[str] = field(default_factory=set)
+    streams_once: bool = False
     once_log: Path | None = None
     apart: dict[str, set[str]] = field(default_factory=dict)
     loose: set[str] = field(default_factory=set)
@@ -122,6 +124,7 @@ class Draft:
         """Write a call of an operation at a site."""
         if operation in ONCE_ONLY:
             self.case.once_sites.add(site)
+            self.case.streams_once |= operation == "StreamOnce"
         return getattr(self.ops, operation)(site=site, **arguments)
 
     def once(self, site: str, x: Any, label: str) -> Any:

@@ -239,7 +239,7 @@ class Client:
         while time.monotonic() - begin < self.recovery_limit:
             tries += 1
             try:
-                results = self._session.submit(pipeline).result(self.recovery_limit)
+                results = self._current()[0].submit(pipeline).result(self.recovery_limit)
             except (DfmeshError, TimeoutError) as error:
                 said = str(error)
                 time.sleep(0.2)

@@ -47,9 +47,9 @@ class Role:
 
 
 ROLES = {
-    "steady": Role("steady", 3, "unix", False),
-    "stormy": Role("stormy", 3, "unix", False),
-    "mortal": Role("stormy", 3, "tcp", True),
+    "steady": Role("steady", 2, "unix", False),
+    "stormy": Role("stormy", 2, "unix", False),
+    "mortal": Role("stormy", 2, "tcp", True),
     "guest": Role("hosted", 2, "unix", False, hosted=True),
     "visitor": Role("hosted", 2, "unix", True, hosted=True),
 }
@@ -132,7 +132,7 @@ class Driver:
         reading = asyncio.create_task(self._read(name, process))
         pauses = random.Random(f"{self._seed}/{name}/{incarnation}/pauses")
         pausing = asyncio.create_task(self._pause(process, pauses))
-        life = source.uniform(6, 25) if role.mortal else float("inf")
+        life = source.uniform(10, 40) if role.mortal else float("inf")
         done, _ = await asyncio.wait([reading], timeout=min(life, max(0.0, end - time.monotonic())))
         pausing.cancel()
         await asyncio.wait([pausing])
@@ -235,7 +235,9 @@ class Driver:
     async def _check_gone(self, name: str, mark: str) -> None:
         """Wait until nothing is left of a client that has ended."""
         begin = time.monotonic()
+        seen: dict[int, str] = {}
         while left := marked_processes(mark):
+            seen = left
             if time.monotonic() - begin > ORPHAN_LIMIT:
                 self._wrong(name, f"processes are left of a client that ended {ORPHAN_LIMIT} s ago: {left}")
                 for pid in left:
@@ -244,6 +246,9 @@ class Driver:
                 break
             await asyncio.sleep(0.05)
         self.tally.orphans.append(time.monotonic() - begin)
+        if self.tally.orphans[-1] > ORPHAN_LIMIT / 10:
+            slow = {"client": name, "kind": "slow end", "seconds": self.tally.orphans[-1], "processes": seen}
+            self._records.write(json.dumps(slow) + "\n")
 
     async def _check_leftovers(self, shared_before: set[str]) -> None:
         for what, left in (

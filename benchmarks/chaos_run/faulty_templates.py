@@ -115,6 +115,37 @@ def slow_links(d: Draft) -> None:
     d.case.faults["slow links"] = 1
 
 
+def fails_apart(d: Draft) -> None:
+    """An adapter with a process of its own ends that: its call alone fails."""
+    if d.random.random() < 0.5:
+        code = d.random.randrange(1, 100)
+        _one_that_fails(d, "LeaveApart", "AdapterProcessError", f"exited with code {code}", code=code, delay=0.0)
+        d.case.faults["adapter's own process exits"] = 1
+    else:
+        name = d.random.choice(["SIGSEGV", "SIGABRT", "SIGKILL"])
+        _one_that_fails(d, "DieApart", "AdapterProcessError", name, name=name, delay=d.random.choice([0.0, 0.2]))
+        d.case.faults["adapter's own process ends by a signal"] = 1
+    d.case.seconds = 1.5
+
+
+def computes_apart(d: Draft) -> None:
+    """Adapters with processes of their own: some compute, and one holds on for so long that it has to be killed."""
+    n, site = d.random.randrange(1, 12), d.site()
+    with d.case.pipeline:
+        with ForEach(list(range(n)), window=d.random.choice([1, 4])) as item:
+            value = d.call("AffineApart", site, x=item, a=3, b=1, seconds=d.random.choice([0.0, 0.05]))
+            Yield(d.call("Affine", d.site(), x=value, a=1, b=1), place="each")
+        if held := d.random.random() < 0.4:
+            where = d.site()
+            Yield(d.call("HoldApart", where, size=20_000_000, x=1, timeout=0.5, node_id="held"), place="never")
+    for i in range(n):
+        d.expect("each", (0, i), 3 * i + 2)
+    if held:
+        d.fails("held", where, "CallTimeoutError", "", {(0,)})
+        d.case.faults["adapter's own process killed after a time-out"] = 1
+    d.case.seconds = 2.0
+
+
 def leaves(d: Draft) -> None:
     """An adapter ends the process of its site with os._exit."""
     code, again = d.random.randrange(1, 100), d.random.random() < 0.2
@@ -169,6 +200,8 @@ HARMLESS = (
     flaky_calls,
     holds_the_interpreter,
     slow_links,
+    fails_apart,
+    computes_apart,
 )
 """Templates with faults that leave all sites alive."""
 

@@ -7,34 +7,37 @@ import random
 import time
 from typing import Any
 
-from chaos_run.worker import JOB_LIMIT, Job, Worker, items_of
+from chaos_run.worker import JOB_LIMIT, Job, NotTakenError, Worker, items_of
 from dfmesh import SessionError
 
-MEETING_LIMIT = 60.0
+MEETING_LIMIT = 120.0
 """Seconds within which a host that was killed must be back, on a machine under load."""
 
 
 class HostedWorker(Worker):
     """As `Worker`, in a federation that outlives its clients."""
 
-    limit = JOB_LIMIT + MEETING_LIMIT
+    limit = JOB_LIMIT + 30.0
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self._untaken: set[str] = set()
 
     def _submit(self, session: Any, compiled: Any, job: Job, begin: float) -> Any:
-        handle = session.submit(compiled, job.case.sets)
+        try:
+            handle = session.submit(compiled, job.case.sets)
+        except SessionError as error:
+            raise NotTakenError(str(error)) from error  # The host went since the session was looked at.
         self._report("open", job=job.name, id=handle.id, begin=begin, sites=sorted(compiled.nets))
         try:
             listed = {summary.id for summary in session.jobs()}
-        except SessionError:
+        except SessionError as error:
             # The host went before it said that it has the job: it may have it, without all parameter sets.
             self._untaken.add(job.name)
             met = self.meet(handle.id, time.monotonic() + MEETING_LIMIT)
             if met is None:
                 self._report("gone", job=job.name)
-                raise
+                raise NotTakenError(str(error)) from error
             return met
         if handle.id not in listed:
             self._wrong(job, begin, [f"job {handle.id} is not in the host's list after it was submitted"], {})
@@ -75,6 +78,7 @@ class HostedWorker(Worker):
                 return handle
             announced |= came
             handle = self.meet(handle.id, time.monotonic() + MEETING_LIMIT)
+            begin = time.monotonic()  # What it waited for the host does not count.
         self._wrong(job, begin, ["the host has forgotten the job"], {})
         return None
 

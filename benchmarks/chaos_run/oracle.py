@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from chaos_run.case import HOMESITE, MOST_ATTEMPTS, Case, Frame
 from chaos_run.faults import Loss
 from chaos_run.plain import canonical
 
-GIVEN_UP = f"lost in all of {MOST_ATTEMPTS} attempts"
+GIVEN_UP = re.compile(rf"lost in all of {MOST_ATTEMPTS} attempts|was lost {MOST_ATTEMPTS} times")
 """What a job says that was begun as often as that; what was lost each time is told, too."""
 
 
@@ -102,6 +103,8 @@ def _failed(case: Case, outcome: Outcome, losses: list[Loss], missing: list[tupl
     if not outcome.errors:
         return ["failed without an error"]
     own, lost, strange = _sorted_errors(case, outcome.errors)
+    if losses and case.once_sites:
+        strange = [error for error in strange if error.kind != "CannotRepeat"]
     wrong = [f"an error that nothing explains: {error}" for error in strange[:3]]
     untrue = [error for error in lost if not _happened(error, losses)]
     wrong += [f"a loss that did not happen like that: {error}" for error in untrue[:3]]
@@ -118,7 +121,7 @@ def _failed(case: Case, outcome: Outcome, losses: list[Loss], missing: list[tupl
 
 
 def _happened(error: Any, losses: list[Loss]) -> bool:
-    if GIVEN_UP in error.message:
+    if GIVEN_UP.search(error.message):
         return sum(loss.times for loss in losses) >= MOST_ATTEMPTS
     return any(loss.site == error.site and loss.reason in error.message for loss in losses)
 
@@ -153,7 +156,8 @@ def _with_loss(case: Case, losses: list[Loss], lost: list[Any], missing: list[tu
         if gone and not dead & {*sites, HOMESITE}:
             wrong.append(f"without {gone[:3]}, which need only {sorted(sites)}")
     few = sum(loss.times for loss in losses) < MOST_ATTEMPTS
-    if not case.deaths and few and all(_survivable(case, loss.site) for loss in losses):
+    cannot = case.streams_once and any(loss.site not in case.once_sites for loss in losses)
+    if not case.deaths and few and not cannot and all(_survivable(case, loss.site) for loss in losses):
         wrong.append(f"failed, though all of it may be run again: {lost[0]}")
     return wrong
 

@@ -22,6 +22,7 @@ class Tally:
         self.survived = 0
         self.adopted = 0
         self.seconds: list[float] = []
+        self.cancelling: list[float] = []
         self.recoveries: list[float] = []
         self.connecting: list[float] = []
         self.orphans: list[float] = []
@@ -38,6 +39,7 @@ class Tally:
                 self.results += record["results"]
                 self.survived += record["survived"]
                 self.seconds.append(record["seconds"])
+                self.cancelling += [] if record["cancelling"] is None else [record["cancelling"]]
             case "calm":
                 self.recoveries.append(record["seconds"])
                 for name, held in record["held"].items():
@@ -68,6 +70,7 @@ class Tally:
             "survived": self.survived,
             "adopted": self.adopted,
             "job_seconds": _spread(self.seconds),
+            "cancelling_seconds": _spread(self.cancelling),
             "recovery_seconds": _spread(self.recoveries),
             "connecting_seconds": _spread(self.connecting),
             "orphan_seconds": _spread(self.orphans),
@@ -85,6 +88,7 @@ class Tally:
         lines += [f"  {self.adopted:7,}  went on without the client that had submitted them", ""]
         for what, values in (
             ("a job took", self.seconds),
+            ("it was over after it was cancelled within", self.cancelling),
             ("all sites worked again after a storm within", self.recoveries),
             ("sites and first result after a start within", self.connecting),
             ("no process was left after the kill of a client within", self.orphans),

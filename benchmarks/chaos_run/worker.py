@@ -20,6 +20,9 @@ from dfmesh import SessionError
 JOB_LIMIT = 90.0
 """Seconds after which a job counts as hanging; the longest takes about 5 alone, and a dead site is back within 10."""
 
+CANCEL_LIMIT = 30.0
+"""Seconds within which a job that is cancelled must be over, on a machine under load and with stopped sites."""
+
 
 @dataclass(frozen=True)
 class Job:
@@ -55,6 +58,10 @@ def draw_job(name: str, profile: Profile, ops: Any, scratch: Path) -> Job:
     case = draft.case
     case.name = template.__name__
     return Job(name, case.name, case, plan_faults(source, profile, case), source.random() < 0.4)
+
+
+class NotTakenError(Exception):
+    """A job was not taken, and need not be: whoever was to take it was killed in that moment."""
 
 
 class Worker:
@@ -97,15 +104,17 @@ class Worker:
         try:
             compiled = session.prepare(job.case.pipeline)
             handle = self._submit(session, compiled, job, begin)
+        except NotTakenError:
+            return True
         except SessionError as error:
             if not was_closed():
                 self._wrong(job, begin, [f"was not taken: {error}"], {})
             return True
         iterated = _Iteration(handle) if job.iterates else None
-        cancelled = threading.Event()
+        cancelled: list[float] = []
 
         def cancel() -> None:
-            cancelled.set()
+            cancelled.append(time.monotonic())
             self._cancelling(job)
             handle.cancel()
 
@@ -117,7 +126,8 @@ class Worker:
             begin,
             over=final is not None,
             sites=frozenset(compiled.nets),
-            cancelled=cancelled.is_set() or was_closed(),
+            cancelled=bool(cancelled) or was_closed(),
+            cancelled_at=cancelled[0] if cancelled else None,
             iterated=iterated.taken() if iterated and final is handle else None,
         )
 
@@ -144,6 +154,7 @@ class Worker:
         over: bool,
         sites: frozenset[str],
         cancelled: bool,
+        cancelled_at: float | None = None,
         iterated: list[tuple[str, tuple[int, ...]]] | None = None,
     ) -> bool:
         case, end = job.case, time.monotonic()
@@ -163,16 +174,19 @@ class Worker:
             self._log.losses(begin, end),
         )
         wrong = judge(case, outcome)
+        cancelling = end - cancelled_at if cancelled_at and outcome.status == "cancelled" else None
+        if cancelling is not None and cancelling > CANCEL_LIMIT:
+            wrong.append(f"it took {cancelling:.1f} s to cancel it")
         if wrong:
             self._wrong(job, begin, wrong, {"status": outcome.status, "errors": list(map(str, outcome.errors[:20]))})
-        self._over(job, outcome, begin, bool(wrong))
+        self._over(job, outcome, begin, bool(wrong), cancelling)
         return True
 
     def _begin_losses(self, job: Job, begin: float) -> None:
         for death in job.case.deaths:
             self._log.lose(Loss(death.site, death.reason, begin, begin + 2 * self.limit, job.name, death.times))
 
-    def _over(self, job: Job, outcome: Outcome, begin: float, wrong: bool) -> None:
+    def _over(self, job: Job, outcome: Outcome, begin: float, wrong: bool, cancelling: float | None) -> None:
         for path in self._scratch.glob(f"{job.name.replace('/', '-')}.*"):
             path.unlink(missing_ok=True)
         # An adapter that was to misbehave may have been kept from it by what else has hit the job.
@@ -193,6 +207,7 @@ class Worker:
             results=len(outcome.items),
             seconds=time.monotonic() - begin,
             wrong=wrong,
+            cancelling=cancelling,
             faults=self._log.take_counts(),
         )
 

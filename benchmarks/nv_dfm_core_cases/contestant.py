@@ -10,15 +10,15 @@ The call of the operation at site a takes the place of the list's element.
 
 from __future__ import annotations
 
-import measuring  # first: its clock begins before the imports
+import importlib
+import threading
+import time
+from typing import Any, ClassVar, Self
 
-import importlib  # noqa: E402, I001
-import threading  # noqa: E402
-import time  # noqa: E402
-from typing import Any, ClassVar, Self  # noqa: E402
+import measuring
 
-from dfmesh.cli.bench.measures import check  # noqa: E402
-from dfmesh.cli.bench.system import SITES, CannotStateError, Client, System  # noqa: E402
+from dfmesh.cli.bench.measures import check
+from dfmesh.cli.bench.system import SITES, CannotStateError, Client, System
 
 PLACE = "result"
 JOB_LIMIT_SECONDS = 300.0

@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-import measuring  # first: its clock begins before the imports
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
 
-import os  # noqa: E402, I001
-from collections import deque  # noqa: E402
-from collections.abc import Callable, Sequence  # noqa: E402
-from typing import Any, ClassVar, Self  # noqa: E402
+import measuring
 
-from dfmesh.cli.bench import operations  # noqa: E402
-from dfmesh.cli.bench.measures import check  # noqa: E402
-from dfmesh.cli.bench.system import ARRAY_WINDOW, SITES, Client, System, Task, ends, worker_of  # noqa: E402
+from dfmesh.cli.bench import operations
+from dfmesh.cli.bench.measures import check
+from dfmesh.cli.bench.system import ARRAY_WINDOW, SITES, Client, System, Task, ends, worker_of
 
 
 class Site:

@@ -5,22 +5,22 @@
 
 from __future__ import annotations
 
-import measuring  # first: its clock begins before the imports
+import os
+import tempfile
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
 
-import os  # noqa: E402, I001
-import tempfile  # noqa: E402
-from collections import deque  # noqa: E402
-from collections.abc import Callable, Sequence  # noqa: E402
-from typing import Any, ClassVar, Self  # noqa: E402
+import measuring
 
-from dfmesh.cli.bench import operations  # noqa: E402
-from dfmesh.cli.bench.measures import check  # noqa: E402
-from dfmesh.cli.bench.system import ARRAY_WINDOW, SITES, Client, System, Task, ends, worker_of  # noqa: E402
+from dfmesh.cli.bench import operations
+from dfmesh.cli.bench.measures import check
+from dfmesh.cli.bench.system import ARRAY_WINDOW, SITES, Client, System, Task, ends, worker_of
 
 
-def work(iterations: int, *inputs: int) -> int:
-    """`operations.work`, with inputs that Parsl sees as arguments of their own."""
-    return operations.work(iterations, inputs)
+def work(iterations: int, *values: int) -> int:
+    """`operations.work`, with inputs that Parsl sees as arguments of their own (`inputs` means something to it)."""
+    return operations.work(iterations, values)
 
 
 class Parsl(System):

@@ -5,17 +5,17 @@
 
 from __future__ import annotations
 
-import measuring  # first: its clock begins before the imports
+import logging
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
 
-import logging  # noqa: E402, I001
-import os  # noqa: E402
-from collections import deque  # noqa: E402
-from collections.abc import Callable, Sequence  # noqa: E402
-from typing import Any, ClassVar, Self  # noqa: E402
+import measuring
 
-from dfmesh.cli.bench import operations  # noqa: E402
-from dfmesh.cli.bench.measures import check  # noqa: E402
-from dfmesh.cli.bench.system import ARRAY_WINDOW, ITEM_WINDOW, SITES, Client, System, Task, ends, worker_of  # noqa: E402
+from dfmesh.cli.bench import operations
+from dfmesh.cli.bench.measures import check
+from dfmesh.cli.bench.system import ARRAY_WINDOW, ITEM_WINDOW, SITES, Client, System, Task, ends, worker_of
 
 
 class Site:
@@ -29,7 +29,7 @@ class Site:
 
     def numbers(self, count: int) -> Any:
         """A stream of the elements, for whoever takes them one by one."""
-        for number in operations.numbers(count):  # Ray's `send` is not for the iterator of a list
+        for number in operations.numbers(count):  # noqa: UP028 - Ray sends to it, which a list's iterator cannot take
             yield number
 
     def array(self, size: int, index: int) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import matplotlib
 
 matplotlib.use("Agg")
-from matplotlib import pyplot  # noqa: E402 - the backend is chosen first: there may be no display
+from matplotlib import pyplot
 
 # Okabe and Ito, Color Universal Design (2008): told apart by the colour-blind.
 COLOURS = ("#0072B2", "#56B4E9", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000", "#999999")

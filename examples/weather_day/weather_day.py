@@ -75,14 +75,16 @@ def run_day(
     *,
     target: str = "local",
     day: str = DAY,
+    job_id: str | None = None,
     on_progress: Callable[[DayReport], None] | None = None,
 ) -> DayReport:
     """Make the maps of a day and the page that shows them.
 
     Args:
         out_dir: Where to write `map-00.png` to `map-23.png` and `index.html`; made if it is not there.
-        target: Where the federation runs: `local` or `inproc`.
+        target: Where the federation runs: `local`, `inproc` or `up`.
         day: The day, UTC; the data that come with the example have one.
+        job_id: Job that is going on or over, in target `up`; None to submit one.
         on_progress: Called with the report after the submission, at each result and at the end.
 
     Returns:
@@ -102,7 +104,10 @@ def run_day(
     report, tell = DayReport(), on_progress or (lambda report: None)
     with federation.session(target=target, homesite=HOME) as session:
         submitted = time.perf_counter()
-        report.job = session.submit(build(federation), {"day": day})
+        if job_id is None:
+            report.job = session.submit(build(federation), {"day": day})
+        else:
+            report.job = session.attach(job_id)
         tell(report)
         for item in report.job:
             _take(item, report, out, day)

@@ -10,7 +10,7 @@ from engine_support import CALC, HOMESITE, compiled, federation
 from faulty_schedules import FAULTY
 
 from dfmesh import Pipeline, PlaceParam, Yield
-from dfmesh.engine import kept_calls
+from dfmesh.engine import announced_results, kept_calls
 from dfmesh.engine.admission import objections
 from dfmesh.engine.announced_results import AnnouncedResults, Intervals
 from dfmesh.engine.attempts import MAX_ATTEMPTS, attempt_id, is_job_id, job_of, survivable
@@ -326,6 +326,21 @@ def test_a_loop_of_many_results_is_a_few_numbers() -> None:
     assert announced.add("%1", (1, 7)), "of another parameter set"
     announced.forget((0,))
     assert len(announced) == 1
+
+
+def test_a_loop_in_a_loop_of_many_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept in less room is still known, and can grow."""
+    monkeypatch.setattr(announced_results, "MOST_RECENT", 16)
+    draw = random.Random(2)
+    announced = AnnouncedResults()
+    keys = [("%1", (0, outer, middle, inner)) for outer in range(40) for middle in range(5) for inner in range(3)]
+    late = [key for key in keys if draw.random() < 0.1]
+    for key in keys:
+        assert key in late or announced.add(*key)
+    assert len(announced) < 250, "gaps cannot be kept in less room"
+    for key in late:
+        assert announced.add(*key)
+    assert not any(announced.add(*key) for key in draw.sample(keys, len(keys)))
 
 
 # What is kept

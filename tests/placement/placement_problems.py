@@ -6,6 +6,8 @@ import itertools
 import random
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from dfmesh.compiler.graph import Edge, Graph, Node
 from dfmesh.config import ResidencyRule
 from dfmesh.errors import SourceLocation
@@ -49,6 +51,13 @@ class TableCosts:
 
     def link(self, source: str, destination: str) -> tuple[float, float]:
         return self.links[source, destination]
+
+    def links_between(self, a: str, b: str) -> tuple[float, float, float]:
+        return (0.0, 0.0, 0.0) if a == b else (*self.link(a, b), self.send_price(a, b))
+
+    def tables(self, sites: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        figures = np.array([[self.links_between(a, b) for b in sites] for a in sites], np.float64)
+        return figures[:, :, 0].copy(), figures[:, :, 1].copy(), figures[:, :, 2].copy()
 
     def transfer(self, size: float, source: str, destination: str) -> float:
         if source == destination:

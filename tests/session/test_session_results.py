@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dfmesh.session.result_log import Reader, ResultLog
 from dfmesh.session.result_store import ITEM_OVERHEAD, ResultStore
 from dfmesh.session.results import ResultItem
 
@@ -28,21 +29,32 @@ def test_results_beyond_the_limit_wait_on_disk_and_come_back_as_they_were() -> N
 
 def test_forgotten_results_are_left_out_and_the_others_keep_their_positions() -> None:
     store = store_of(100, in_memory=1000)
-    store.forget(40)
+    store.forget(0, 40)
     assert len(store) == 100
     assert store.slice(0, 100) == [item(number) for number in range(40, 100)]
     assert store.slice(50, 60) == [item(number) for number in range(50, 60)]
     store.extend([item(100)])
     assert store.slice(100, 101) == [item(100)]
-    store.forget(101)
+    store.forget(0, 101)
     assert store.slice(0, 101) == []
     assert len(store) == 101
 
 
 def test_forgetting_reaches_neither_the_disk_nor_what_comes_later() -> None:
     store = store_of(50, in_memory=10)
-    store.forget(30)
+    store.forget(0, 30)
     assert store.slice(30, 50) == [item(number) for number in range(30, 50)]
     store.extend([item(50)])
     assert store.slice(49, 51) == [item(49), item(50)]
     store.close()
+
+
+def test_a_reader_of_one_place_does_not_forget_what_others_have_not_read() -> None:
+    log = ResultLog(keep=False)
+    for number in range(20):
+        log.add([ResultItem(place, (0, number), number, "site", "node") for place in ("left", "right")])
+    log.close()
+    for place in ("left", "right"):
+        reader = Reader(log, place, ordered=True, order={}, sources={"left": 1, "right": 1})
+        assert [item.value for item in reader.take()] == list(range(20))
+    assert log.all() == []

@@ -256,5 +256,5 @@ def test_the_surface_is_what_users_call() -> None:
     assert surface(Session) == {"close", "connect", "discover", "execute", "prepare", "run", "submit"}
     assert surface(Job) == {
         *("cancel", "close", "errors", "on_result", "partial_result", "progress", "result", "results", "send"),
-        *("status", "wait"),
+        *("status", "wait", "restarts", "on_restart"),
     }

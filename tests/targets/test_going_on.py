@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -128,3 +129,29 @@ def test_a_job_is_cancelled_while_it_begins_again(session: Session) -> None:
     assert job.wait(timeout=PATIENCE)
     assert job.status == "cancelled"
     assert session.submit(steps()).result(timeout=PATIENCE)["each"] == ITEMS
+
+
+def test_sites_that_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is stopped is lost, and the job goes on; one whose adapter holds the interpreter's lock is not."""
+    monkeypatch.setenv("DFMESH_SILENT_SECONDS", "1.2")
+    lines: list[str] = []
+    told = threading.Event()
+
+    def take(site: str, line: str) -> None:
+        lines.append(f"{site}: {line}")
+        if "has stood still" in line:
+            told.set()
+
+    with FEDERATION.session("local", output=take) as session:
+        job = session.submit(steps())
+        assert sorted(after(job, 10, lambda: os.kill(processes(session)["a"], signal.SIGSTOP))) == ITEMS
+        assert "its event loop stood still for 1.2 s" in job.restarts[0][0].message
+        with Pipeline() as p:
+            Yield(ops.Hold(seconds=8.0, site="b"))
+        job = session.submit(p)
+        assert told.wait(PATIENCE)
+        with pytest.raises(TimeoutError, match="site b works and has not answered for"):
+            job.progress(timeout=0.2)
+        assert job.result(timeout=PATIENCE)["yield"] == [8.0]
+        assert job.restarts == ()
+    assert any(line.startswith("b: dfmesh: the event loop of the site has stood still") for line in lines), lines

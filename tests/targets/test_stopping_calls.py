@@ -57,9 +57,7 @@ def cancel(job: Job) -> None:
     assert job.status == "cancelled"
 
 
-@pytest.mark.parametrize(
-    "how", ["spin", "spin and catch", "sleep", "event", "queue", "command", "connection", "poll"]
-)
+@pytest.mark.parametrize("how", ["spin", "spin and catch", "sleep", "event", "queue", "command", "connection", "poll"])
 @pytest.mark.parametrize("operation", ["Wait", "Count"])
 def test_cancel_reaches_a_thread(session: Session, tmp_path: Path, operation: str, how: str) -> None:
     job = begin(session, operation, how, tmp_path / "it", "us")

@@ -75,7 +75,7 @@ def test_a_job_goes_on_without_its_client(federation: Federation, tmp_path: Path
         again = session.attach(job.id)
         assert values_of(again, "number") == [0, 1, 2, 3]
         assert again.result()["number"] == [0, 1, 2, 3]
-        assert [item.value for item in again][0] == 1, "results come in the order in which they came at first"
+        assert next(iter(again)).value == 1, "results come in the order in which they came at first"
         summary = next(entry for entry in session.jobs() if entry.id == job.id)
     assert (summary.name, summary.status, summary.results, summary.failures) == ("holding", "finished", 4, 0)
     assert summary.ended is not None
@@ -225,7 +225,7 @@ def test_unknown_and_ambiguous_ids(session: Session, federation: Federation) -> 
     jobs = {session.submit(one(federation), x=x).id for x in range(20)}
     with pytest.raises(SessionError, match="there is no job 'zzz'"):
         session.attach("zzz")
-    first = next(id[:1] for id in jobs if sum(other.startswith(id[:1]) for other in jobs) > 1)
+    first = next(job[:1] for job in jobs if sum(other.startswith(job[:1]) for other in jobs) > 1)
     with pytest.raises(SessionError, match=f"several jobs begin with '{first}'"):
         session.attach(first)
 

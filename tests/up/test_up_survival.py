@@ -78,7 +78,7 @@ def test_the_host_ends_and_comes_back(
     with federation.session(target="up") as session:
         attached = session.attach(job_id)
         assert attached.result(timeout=30)["number"] == [0, 1, 2, 3]
-        assert [item.value for item in attached][0] == 3
+        assert next(iter(attached)).value == 3
         assert session.attach(before.id).result()["doubled"] == [8]
         assert len(session.attach(waiting.id).result()["doubled"]) == 2500
         assert {entry.status for entry in session.jobs()} == {"finished"}

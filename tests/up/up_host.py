@@ -185,17 +185,15 @@ def wait_for(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
 def holding(federation: Federation, gates: Path, operation: str = "Hold") -> Pipeline:
     """Yield the numbers up to n, each as soon as its gate is open."""
     up = federation.ops.up
-    with Pipeline(name="holding") as pipeline:
-        with ForEach(up.Numbers(n=PlaceParam("n")), window=100) as number:
-            Yield(getattr(up, operation)(x=number, gates=str(gates)), place="number")
+    with Pipeline(name="holding") as pipeline, ForEach(up.Numbers(n=PlaceParam("n")), window=100) as number:
+        Yield(getattr(up, operation)(x=number, gates=str(gates)), place="number")
     return pipeline
 
 
 def doubling(federation: Federation) -> Pipeline:
     up = federation.ops.up
-    with Pipeline(name="doubling") as pipeline:
-        with ForEach(up.Numbers(n=PlaceParam("n"))) as number:
-            Yield(up.Double(x=number, site="b"), place="doubled")
+    with Pipeline(name="doubling") as pipeline, ForEach(up.Numbers(n=PlaceParam("n"))) as number:
+        Yield(up.Double(x=number, site="b"), place="doubled")
     return pipeline
 
 

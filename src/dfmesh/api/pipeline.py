@@ -62,6 +62,7 @@ class Pipeline(Block):
         self.body: list[Statement] = []
         self.location: SourceLocation | None = user_location()
         self._next_id = 0
+        self._passed_on: list[PlaceParam] = []
 
     def __enter__(self) -> Self:
         if OPEN_BLOCKS.get():
@@ -117,15 +118,22 @@ class Pipeline(Block):
         return _walk(self)
 
     def parameters(self) -> dict[str, PlaceParam]:
-        """Give its parameters by name, in the order they first appear, with a default if any of its uses has one."""
+        """Give its parameters by name, in the order they first appear, with a default if any of its uses has one.
+
+        What was given to a sub-pipeline is a parameter too, last, even if nothing came of it there.
+        """
         found: dict[str, PlaceParam] = {}
-        for statement in self.statements():
-            for reference in statement.references():
-                if isinstance(reference, PlaceParam):
-                    known = found.get(reference.place)
-                    if known is None or (known.default is NO_DEFAULT and reference.default is not NO_DEFAULT):
-                        found[reference.place] = reference
+        used = (reference for statement in self.statements() for reference in statement.references())
+        for reference in (*used, *self._passed_on):
+            if isinstance(reference, PlaceParam):
+                known = found.get(reference.place)
+                if known is None or (known.default is NO_DEFAULT and reference.default is not NO_DEFAULT):
+                    found[reference.place] = reference
         return found
+
+    def note_passed_on(self, parameter: PlaceParam) -> None:
+        """Note a parameter that is given to a sub-pipeline, which may have no use for it."""
+        self._passed_on.append(parameter)
 
     def node(self, node_id: NodeId) -> Statement:
         """Find a statement by its id.

@@ -56,6 +56,9 @@ def inline(pipeline: Pipeline, arguments: dict[str, Any]) -> SubPipelineValues:
         PipelineError: no pipeline is being written, or the arguments do not fit.
     """
     block = current_block(pipeline.name or "a sub-pipeline")
+    for reference in find_references(with_references(list(arguments.values()))):
+        if isinstance(reference, PlaceParam):
+            current_pipeline().note_passed_on(reference)
     return SubPipelineValues(_Inlining(_bound(pipeline, arguments)).run(pipeline.body, block))
 
 

@@ -1,4 +1,4 @@
-"""The command line: `dfmesh validate`, `explain`, `simulate`, `costs`, `run`, `up`, `jobs`, `attach`, `demo`.
+"""The command line: `dfmesh validate`, `explain`, `simulate`, `costs`, `run`, `up`, `jobs`, `attach`, `bench`, `demo`.
 
 Nothing heavy is imported until a command needs it: `dfmesh --help` loads typer and this package's `app`, no more.
 """

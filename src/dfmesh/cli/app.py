@@ -38,6 +38,17 @@ _PIPELINE_HELP = (
     "Pipeline: a JSON document, or a Python file with `build(federation)` or a variable `pipeline`; "
     "`file.py:name` picks another name."
 )
+class ObjectiveChoice(enum.StrEnum):
+    """What the sites of operations are chosen for."""
+
+    TIME = "time"
+    BYTES = "bytes"
+    MONEY = "money"
+
+
+_Objective = Annotated[
+    ObjectiveChoice, typer.Option(help="What the sites are chosen for: the least time, bytes moved, or money.")
+]
 _PipelineFile = Annotated[str, typer.Argument(metavar="PIPELINE", help=_PIPELINE_HELP)]
 _Homesite = Annotated[
     str | None, typer.Option(help="Site to which the client talks.", show_default="app, or the first")
@@ -96,6 +107,7 @@ def explain(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flowchart.")] = False,
     homesite: _Homesite = None,
+    objective: _Objective = ObjectiveChoice.TIME,
 ) -> None:
     """Show at which site each operation would run, why, what else it could cost, and the bytes on every link."""
     from dfmesh.cli.explaining import explain_pipeline
@@ -104,7 +116,8 @@ def explain(
     if as_json and as_mermaid:
         raise typer.BadParameter("give one of --json and --mermaid")
     with reported(as_json=as_json):
-        explain_pipeline(file, pipeline, homesite, "json" if as_json else "mermaid" if as_mermaid else "table")
+        form = "json" if as_json else "mermaid" if as_mermaid else "table"
+        explain_pipeline(file, pipeline, homesite, form, objective.value)
 
 
 @app.command(short_help="Predict how a pipeline runs: time, bytes, bottleneck.")
@@ -130,6 +143,7 @@ def simulate(
         bool, typer.Option("--cold", help="The sites have just been started: first calls load their libraries.")
     ] = False,
     homesite: _Homesite = None,
+    objective: _Objective = ObjectiveChoice.TIME,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Predict how a pipeline runs: time, bytes on every link, bottleneck. Nothing runs and no site is needed."""
@@ -139,7 +153,9 @@ def simulate(
     given = [tuple(items or ()) for items in (param, iterations, share)]
     with reported(as_json=as_json):
         simulate_pipeline(
-            SimulationRequest(file, pipeline, given[0], params, given[1], given[2], cold, homesite, as_json)
+            SimulationRequest(
+                file, pipeline, given[0], params, given[1], given[2], cold, homesite, as_json, objective.value
+            )
         )
 
 
@@ -178,6 +194,7 @@ def run(
         bool, typer.Option("--detach", help="With --target up: print the job's id and return at once.")
     ] = False,
     homesite: _Homesite = None,
+    objective: _Objective = ObjectiveChoice.TIME,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line and event.")] = False,
 ) -> None:
     """Run a pipeline, show how far it is, and write each result to a file as it comes."""
@@ -188,7 +205,11 @@ def run(
         raise typer.BadParameter("--detach and --host need --target up")
     where = target.value if host is None else f"{target.value}:{host}"
     with reported(as_json=as_json):
-        run_pipeline(RunRequest(file, pipeline, tuple(param or ()), params, out, where, homesite, as_json, detach))
+        run_pipeline(
+            RunRequest(
+                file, pipeline, tuple(param or ()), params, out, where, homesite, as_json, detach, objective.value
+            )
+        )
 
 
 add_host_commands(app)
@@ -214,10 +235,16 @@ def bench(
 def weather(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where to write maps and page.")] = Path("weather-day"),
     target: _Target = TargetName.LOCAL,
+    job: Annotated[
+        str | None,
+        typer.Option(metavar="JOB", help="With --target up: meet a job of before instead of submitting one."),
+    ] = None,
 ) -> None:
     """Turn the reports of three national weather services, which stay where they are, into 24 maps."""
     from dfmesh.cli.failures import reported
     from dfmesh.cli.weather import run_weather_day
 
+    if target is not TargetName.UP and job is not None:
+        raise typer.BadParameter("--job needs --target up")
     with reported():
-        run_weather_day(out, target.value)
+        run_weather_day(out, target.value, job)

@@ -16,18 +16,22 @@ from dfmesh.errors import DfmeshError
 if TYPE_CHECKING:
     from dfmesh.api import Pipeline
     from dfmesh.compiler import CompiledPipeline
+    from dfmesh.compiler.placement import ObjectiveName
     from dfmesh.session import Federation
 
 _MODULE = "dfmesh_user_pipeline"
 
 
-def compile_files(file: Path, pipeline: str, homesite: str | None = None) -> tuple[Federation, CompiledPipeline]:
+def compile_files(
+    file: Path, pipeline: str, homesite: str | None = None, objective: ObjectiveName = "time"
+) -> tuple[Federation, CompiledPipeline]:
     """Read a federation and a pipeline, and compile the one for the other.
 
     Args:
         file: The federation file.
         pipeline: The pipeline, as `load_pipeline` takes it.
         homesite: Where the client attaches; None for the default.
+        objective: What the sites are chosen for.
 
     Raises:
         ConfigError: the federation file has mistakes.
@@ -40,7 +44,9 @@ def compile_files(file: Path, pipeline: str, homesite: str | None = None) -> tup
     federation = Federation.load(file)
     if homesite is not None and homesite not in federation.sites:
         raise CommandError(f"--homesite {homesite}: no such site; {did_you_mean(homesite, federation.sites)}")
-    return federation, federation.compile(load_pipeline(pipeline, federation), homesite=homesite)
+    return federation, federation.compile(
+        load_pipeline(pipeline, federation), homesite=homesite, objective=objective
+    )
 
 
 def load_pipeline(source: str, federation: Federation) -> Pipeline:

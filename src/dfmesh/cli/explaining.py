@@ -8,10 +8,15 @@ from typing import Literal
 from dfmesh.cli.documents import compile_files
 from dfmesh.cli.failures import fault_lines
 from dfmesh.compiler.explain import COLUMNS, Explanation, explain
+from dfmesh.compiler.placement import ObjectiveName
 
 
 def explain_pipeline(
-    file: Path, pipeline: str, homesite: str | None, form: Literal["table", "json", "mermaid"]
+    file: Path,
+    pipeline: str,
+    homesite: str | None,
+    form: Literal["table", "json", "mermaid"],
+    objective: ObjectiveName = "time",
 ) -> None:
     """Compile a pipeline and print its explanation.
 
@@ -20,12 +25,13 @@ def explain_pipeline(
         pipeline: The pipeline, as `load_pipeline` takes it.
         homesite: Where the client attaches; None for the default.
         form: How to print it.
+        objective: What the sites are chosen for.
 
     Raises:
         ConfigError: the federation file has mistakes.
         PipelineError: the pipeline has.
     """
-    _, compiled = compile_files(file, pipeline, homesite)
+    _, compiled = compile_files(file, pipeline, homesite, objective)
     explanation = explain(compiled)
     if form == "json":
         print(explanation.to_json())

@@ -16,6 +16,7 @@ from dfmesh.targets import is_hosted
 
 if TYPE_CHECKING:
     from dfmesh.compiler import CompiledPipeline
+    from dfmesh.compiler.placement import ObjectiveName
     from dfmesh.session import Federation
 
 
@@ -33,6 +34,7 @@ class RunRequest:
         homesite: Where the client attaches; None for the default.
         as_json: Whether standard output is for a machine.
         detach: Whether to leave the job to its host at once.
+        objective: What the sites are chosen for.
     """
 
     file: Path
@@ -44,6 +46,7 @@ class RunRequest:
     homesite: str | None
     as_json: bool
     detach: bool = False
+    objective: ObjectiveName = "time"
 
 
 def run_pipeline(request: RunRequest) -> None:
@@ -56,7 +59,7 @@ def run_pipeline(request: RunRequest) -> None:
     """
     with own_standard_output() as out:
         homesite = request.homesite or _homesite_of_host(request)
-        federation, compiled = compile_files(request.file, request.pipeline, homesite)
+        federation, compiled = compile_files(request.file, request.pipeline, homesite, request.objective)
         sets = load_parameter_sets(request.parameter_file, request.given)
         for given in sets:
             compiled.parameter_set(given, spelling="--param {}=...")  # Before any site is started.

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dfmesh.cli.documents import compile_files, load_parameter_sets
 from dfmesh.cli.failures import CommandError
+
+if TYPE_CHECKING:
+    from dfmesh.compiler.placement import ObjectiveName
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,7 @@ class SimulationRequest:
         cold: Whether the sites have just been started.
         homesite: Where the client attaches; None for the default.
         as_json: Whether standard output is for a machine.
+        objective: What the sites are chosen for.
     """
 
     file: Path
@@ -34,6 +39,7 @@ class SimulationRequest:
     cold: bool
     homesite: str | None
     as_json: bool
+    objective: ObjectiveName = "time"
 
 
 def simulate_pipeline(request: SimulationRequest) -> None:
@@ -46,7 +52,7 @@ def simulate_pipeline(request: SimulationRequest) -> None:
     """
     from dfmesh.session.prediction import predict
 
-    federation, compiled = compile_files(request.file, request.pipeline, request.homesite)
+    federation, compiled = compile_files(request.file, request.pipeline, request.homesite, request.objective)
     prediction = predict(
         compiled,
         federation.config,

@@ -10,35 +10,47 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from dfmesh.cli.clock import seconds_since_start
-from dfmesh.cli.failures import CommandError
-from dfmesh.cli.interrupting import CancelOnInterrupt
+from dfmesh.cli.failures import EXIT_INTERRUPTED, CommandError, print_error
+from dfmesh.cli.interrupting import CancelOnInterrupt, DetachOnInterrupt
 from dfmesh.cli.progress import JobView, LiveProgress
+from dfmesh.errors import SessionError
+from dfmesh.targets import is_hosted
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from dfmesh.session import Job
 
 _MODULE = "weather_day"
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
-def run_weather_day(out: Path, target: str) -> None:
+def run_weather_day(out: Path, target: str, job_id: str | None = None) -> None:
     """Run the weather day, and say what came out.
 
     Args:
         out: Where to write maps and page.
         target: Where the federation runs.
+        job_id: A job that was submitted before, in target `up`; None to submit one.
 
     Raises:
         CommandError: the example or Pillow is not installed.
         JobError: an operation failed.
+        SystemExit: the user has seen enough of a job of before; it goes on.
     """
     if importlib.util.find_spec("PIL") is None:
         raise CommandError("the weather day draws its maps with Pillow: pip install 'dfmesh[weather]'")
     example = load_example(find_example())
-    watcher = _Watcher()
-    with LiveProgress(watcher.view) as watcher.progress, watcher.interrupts:
-        report = example.run_day(out, target=target, on_progress=watcher.take)
-        watcher.finish(report)
+    watcher = _Watcher(is_new=job_id is None, is_hosted=is_hosted(target))
+    try:
+        with LiveProgress(watcher.view) as watcher.progress, watcher.interrupts:
+            report = example.run_day(out, target=target, job_id=job_id, on_progress=watcher.take)
+            watcher.finish(report)
+    except SessionError:
+        if watcher.job is None or watcher.job.status != "detached":
+            raise
+        print_error(f"detached; job {watcher.job.id} goes on, and --job {watcher.job.id} meets it again")
+        raise SystemExit(EXIT_INTERRUPTED) from None
     _print_report(report, watcher)
 
 
@@ -76,21 +88,26 @@ class _Watcher:
         progress: What shows it.
         interrupts: What turns Ctrl-C into the end of the job, once there is one.
         first_map_seconds: From the start of the command to the first map; None until then.
+        job: The job, once there is one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_new: bool, is_hosted: bool) -> None:
+        self._is_new = is_new
+        self._is_hosted = is_hosted
+        self.job: Job | None = None
         self.view = JobView("weather day")
         self.progress = LiveProgress(self.view)
         self.first_map_seconds: float | None = None
         self.interrupts = ExitStack()
-        self._submitted = False
 
     def take(self, report: Any) -> None:
         """Take in what `run_day` tells: after the submission, at each result, at the end."""
-        if not self._submitted:
-            self._submitted = True
+        if self.job is None:
+            self.job = report.job
             self.progress.watch(report.job)
-            self.interrupts.enter_context(CancelOnInterrupt(report.job))
+            self.interrupts.enter_context((CancelOnInterrupt if self._is_new else DetachOnInterrupt)(report.job))
+            if self._is_hosted:
+                print(f"job {report.job.id}", flush=True)
         elif report.seconds is None:
             self.view.result_came()
         if report.maps and self.first_map_seconds is None:

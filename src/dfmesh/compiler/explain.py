@@ -15,7 +15,7 @@ from typing import Any
 from dfmesh.api import BestOf, ForEach, Operation, Reduce, Statement, TryFromCache, node_text
 from dfmesh.compiler.compile import CompiledPipeline
 from dfmesh.compiler.graph import Node
-from dfmesh.compiler.placement import Alternative, alternatives
+from dfmesh.compiler.placement import Alternative, Objective, ObjectiveName, alternatives
 from dfmesh.errors import Fault
 from dfmesh.netir import Collect, Evaluate, LookUp, Port, Role, SendYield, Store
 
@@ -90,6 +90,8 @@ class Explanation:
         seconds: Time of the whole: the longest way through computing and sending.
         bytes_moved: Between sites.
         exact: Whether it is proven that no other choice of sites would be better, down to the last tie-breaker.
+        objective: What the sites were chosen for: `time`, `bytes` or `money`.
+        money: Price of the whole, in the currency of the federation file.
         gap: By how much another choice might cost less at the most, as a share; 0 where that is proven impossible.
         warnings: What the validator noticed.
     """
@@ -102,6 +104,8 @@ class Explanation:
     bytes_moved: float
     exact: bool
     gap: float = 0.0
+    objective: ObjectiveName = "time"
+    money: float = 0.0
     warnings: tuple[Fault, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -111,6 +115,8 @@ class Explanation:
             "homesite": self.homesite,
             "seconds": self.seconds,
             "bytes_moved": self.bytes_moved,
+            "money": self.money,
+            "objective": self.objective,
             "exact": self.exact,
             "gap": self.gap,
             "rows": [asdict(row) for row in self.rows],
@@ -141,8 +147,10 @@ class Explanation:
     def summary(self) -> str:
         """Say in one line what the whole is estimated to cost."""
         proof = "no choice of sites costs less" if self.gap == 0 else f"at most {self.gap:.2%} above the least"
+        money = f", {self.money:.4g} to pay" if self.money else ""
+        asked = "" if self.objective == "time" else f" in {self.objective}"
         return (
-            f"estimated {seconds_text(self.seconds)}, {bytes_text(self.bytes_moved)} between sites; {proof} "
+            f"estimated {seconds_text(self.seconds)}, {bytes_text(self.bytes_moved)} between sites{money}; {proof}{asked} "
             "(one parameter set, each loop body once)"
         )
 
@@ -225,6 +233,8 @@ def explain(compiled: CompiledPipeline) -> Explanation:
         bytes_moved=placement.estimate.bytes_moved,
         exact=placement.exact,
         gap=placement.certificate.gap,
+        objective=objective.value,
+        money=placement.estimate.money,
         warnings=compiled.warnings,
     )
 
@@ -293,7 +303,11 @@ def _cost_reason(node: Node, compiled: CompiledPipeline, other: Alternative, sta
     """Say what makes the next best site more expensive; empty if it is not."""
     costs, here = compiled.costs, compiled.placement.sites[node.index]
     least = max(LEAST_SECONDS, LEAST_SHARE * compiled.placement.estimate.seconds)
-    if other.seconds >= least and costs.compute(node, other.site) - costs.compute(node, here) >= least:
+    objective = compiled.placement.certificate.objective
+    if objective is Objective.MONEY and other.money > 0:
+        cheaper = costs.compute_price(node, here) < costs.compute_price(node, other.site)
+        return "computes cheapest here" if cheaper else "sending costs less"
+    if objective is Objective.TIME and other.seconds >= least and costs.compute(node, other.site) - costs.compute(node, here) >= least:
         return "computes fastest here"
     if other.seconds <= 0 and other.bytes_moved <= 0:
         return ""
@@ -366,12 +380,17 @@ def seconds_text(seconds: float) -> str:
     return f"{sign}{hours} h {minutes} min" if hours else f"{sign}{minutes} min {rest} s"
 
 
+def money_text(amount: float) -> str:
+    """Write an amount of money, whatever the currency: `12.5 to pay`."""
+    return f"{amount:.4g} to pay"
+
+
 def _next_best(other: Alternative | None) -> str:
     if other is None:
         return "-"
     parts = [
         f"{'+' * (value > 0)}{text(value)}"
-        for value, text in ((other.seconds, seconds_text), (other.bytes_moved, bytes_text))
+        for value, text in ((other.seconds, seconds_text), (other.bytes_moved, bytes_text), (other.money, money_text))
         if value
     ]
     return f"{other.site}: {', '.join(parts) or 'the same'}"

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dfmesh.engine.adapters import SiteAdapters
 from dfmesh.netir import Call, NetIR, Reduce
 from dfmesh.netir.interface import interface_differences
+
+_CALLS = (Call, Reduce)
+"""Actions that call an adapter. (Made once: a union of the two would be made anew each time.)"""
 
 
 def objections(net: NetIR, site: str, homesite: str, adapters: SiteAdapters) -> list[str]:
@@ -44,21 +49,20 @@ def _other_interfaces(net: NetIR, adapters: SiteAdapters) -> list[str]:
             found.append(
                 f"offers {operation} otherwise than the pipeline was compiled against: {differences} ({spec.location})"
             )
-    return list(dict.fromkeys(found)) or [
-        f"has no parameter {parameter!r} of {_named(operation, provider)}, which the pipeline gives"
-        for operation, provider, parameter in _given(net)
-        if not adapters.takes(operation, provider, parameter)
-    ]
+    return list(dict.fromkeys(found)) or list(dict.fromkeys(_unknown_parameters(net, adapters)))
 
 
-def _given(net: NetIR) -> dict[tuple[str, str | None, str], None]:
-    given: dict[tuple[str, str | None, str], None] = {}
+def _unknown_parameters(net: NetIR, adapters: SiteAdapters) -> Iterator[str]:
     for transition in net.transitions:
         action = transition.action
-        if isinstance(action, Call | Reduce):
-            names = [*action.arguments, *((action.left, action.right) if isinstance(action, Reduce) else ())]
-            given.update(dict.fromkeys((action.operation, action.provider, name) for name in names))
-    return given
+        if not isinstance(action, _CALLS):
+            continue
+        known = adapters.parameters(action.operation, action.provider)
+        merged = (action.left, action.right) if isinstance(action, Reduce) else ()
+        if not (known.issuperset(action.arguments) and known.issuperset(merged)):
+            for name in sorted({*action.arguments, *merged} - known):
+                operation = _named(action.operation, action.provider)
+                yield f"has no parameter {name!r} of {operation}, which the pipeline gives"
 
 
 def _repeatable(net: NetIR) -> dict[tuple[str, str | None], None]:
@@ -66,7 +70,7 @@ def _repeatable(net: NetIR) -> dict[tuple[str, str | None], None]:
     return {
         (action.operation, action.provider): None
         for action in actions
-        if isinstance(action, Call | Reduce) and action.idempotent
+        if isinstance(action, _CALLS) and action.idempotent
     }
 
 

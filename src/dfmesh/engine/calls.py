@@ -6,108 +6,27 @@ import asyncio
 import contextlib
 import io
 import time
-from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator
-from typing import Any, Protocol
+from itertools import chain
+from typing import Any
 
 from dfmesh import values
-from dfmesh.engine.adapters import Adapter, AdapterKind, Raised, SiteAdapters, ThisCall, describe
-from dfmesh.engine.adapters.this_call import in_this_task
+from dfmesh.engine.adapters import Adapter, AdapterKind, SiteAdapters, ThisCall, describe
+from dfmesh.engine.adapters.present_call import in_this_task
+from dfmesh.engine.call_plan import CallOutcome, CallPlan
 from dfmesh.engine.isolation import RemoteRaised, RemoteStream, WorkerProcesses
 from dfmesh.engine.live_input import LiveInput, StreamBrokenError
 from dfmesh.engine.messages import Failure
+from dfmesh.engine.pulling import END, OpenStream, Pull
 from dfmesh.engine.tokens import StreamInput
 from dfmesh.engine.unstoppable_tasks import cancel_for_good
-from dfmesh.engine.worker_threads import STOP_SECONDS, Done, Ended, Work, WorkerThreads
+from dfmesh.engine.worker_thread import Done, Ended, Work
+from dfmesh.engine.worker_threads import STOP_SECONDS, WorkerThreads
 from dfmesh.errors import DfmeshError
 from dfmesh.values import PickledObject
 
 FIRST_BACKOFF = 0.1
 """Seconds before the first retry of a failed call; doubled for each further one."""
-
-
-class CallOutcome(Protocol):
-    """What happens to the calls of a job; called on the event loop."""
-
-    def returned(self, call: int, value: Any, seconds: float) -> None:
-        """The call has ended with a value."""
-        ...
-
-    def raised(self, call: int, raised: Raised, seconds: float) -> None:
-        """The call, or its generator, has ended with an error."""
-        ...
-
-    def streams(self, call: int) -> None:
-        """The call has returned a generator."""
-        ...
-
-    def broken(self, call: int, failure: Failure, seconds: float) -> None:
-        """The call has ended with the error of a stream that it was fed with."""
-        ...
-
-    def taken(self, call: int, index: int, count: int) -> None:
-        """The call has taken items of a stream that it is fed with."""
-        ...
-
-    def all_returned(self, calls: list[int], given: list[Any], seconds: list[float]) -> None:
-        """Calls have ended with values."""
-        ...
-
-    def items(self, call: int, given: list[Any], seconds: float, *, more: bool) -> None:
-        """The generator has produced items, after it was asked to; if `more`, it goes on with others asked for."""
-        ...
-
-    def exhausted(self, call: int) -> None:
-        """The generator has no more items."""
-        ...
-
-
-class CallPlan:
-    """How the calls of one transition are made.
-
-    Attributes:
-        operation: Name of the operation.
-        provider: Provider in the site; None for the site's own interface.
-        retries: How often a failed call is tried again.
-        timeout: Seconds one attempt may take.
-        adapter: The adapter, once it was loaded; stays None for one whose calls run in processes of their own.
-        simple: One attempt of a plain function, without a limit: needs no task.
-    """
-
-    __slots__ = ("adapter", "operation", "provider", "retries", "simple", "timeout")
-
-    def __init__(self, operation: str, provider: str | None, retries: int, timeout: float | None) -> None:
-        self.operation = operation
-        self.provider = provider
-        self.retries = retries
-        self.timeout = timeout
-        self.adapter: Adapter | None = None
-        self.simple = False
-
-    def load(self, adapter: Adapter) -> Adapter:
-        """Note the adapter."""
-        self.adapter = adapter
-        self.simple = adapter.kind is AdapterKind.FUNCTION and not self.retries and self.timeout is None
-        return adapter
-
-
-class _Stream:
-    """A generator that a call has returned.
-
-    Attributes:
-        items: The generator, or another iterator.
-        operation: Name of the operation.
-        call: What its adapter sees of the call.
-        dropped: Nobody wants more of it.
-    """
-
-    __slots__ = ("call", "dropped", "items", "operation")
-
-    def __init__(self, items: Iterator[Any] | AsyncIterator[Any], operation: str, call: ThisCall) -> None:
-        self.items = items
-        self.operation = operation
-        self.call = call
-        self.dropped = False
 
 
 class Calls:
@@ -134,7 +53,7 @@ class Calls:
         self._outcome = outcome
         self._loop = asyncio.get_running_loop()
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._streams: dict[int, _Stream] = {}
+        self._streams: dict[int, OpenStream] = {}
         self._live: dict[int, dict[int, LiveInput]] = {}
         self._limited_tasks: dict[asyncio.Task[tuple[Any, BaseException | None]], str] = {}
         self._working: dict[int, Work] = {}
@@ -173,8 +92,28 @@ class Calls:
             plan: How they are made.
             arguments: Of each, by parameter name.
         """
-        for call, given in enumerate(arguments, first):
-            self.start(call, plan, given)
+        functions = self._bound(first, plan, arguments)
+        if functions is None:
+            for call, given in enumerate(arguments, first):
+                self.start(call, plan, given)
+            return
+        work = self._threads.submit_all(functions, plan.operation)
+        self._working.update(zip(range(first, first + len(work)), work, strict=True))
+
+    def _bound(
+        self, first: int, plan: CallPlan, arguments: list[dict[str, Any]]
+    ) -> list[tuple[Callable[[], Any], Done]] | None:
+        """Give what to run for several calls; None if they are to be begun one by one."""
+        adapter = plan.adapter
+        if adapter is None or not plan.simple:
+            return None
+        if PickledObject in set(map(type, chain.from_iterable(map(dict.values, arguments)))):
+            return None
+        bind = adapter.bind
+        try:
+            return [(bind(given), Ended(self, call, plan)) for call, given in enumerate(arguments, first)]
+        except Exception:
+            return None
 
     def _begin_task(self, call: int, work: Coroutine[Any, Any, None]) -> None:
         def ended(task: asyncio.Task[None]) -> None:
@@ -225,7 +164,7 @@ class Calls:
         if isinstance(items, AsyncIterator):
             self._begin_task(call, self._next_async(call, stream, items, count))
         else:
-            pull = _Pull(self, call, stream, items, count)
+            pull = Pull(self, call, stream, items, count)
             self._working[call] = self._threads.submit(pull, pull.ended, stream.operation, stream.call)
 
     def drop(self, call: int) -> None:
@@ -241,7 +180,7 @@ class Calls:
         elif call not in self._working:  # Else it is closed when the item that is being made is there.
             self._close_stream(call, stream)
 
-    def _close_stream(self, call: int, stream: _Stream) -> None:
+    def _close_stream(self, call: int, stream: OpenStream) -> None:
         """Close a generator that waits at a `yield`; what it does then may take some time, but not for ever."""
         items = stream.items
         if isinstance(items, Generator):
@@ -419,12 +358,12 @@ class Calls:
         seen = self._in_tasks.pop(call, None)
         if self._closed:
             if isinstance(value, _STREAMS):
-                self._close_stream(call, _Stream(value, plan.operation, seen or ThisCall(plan.operation)))
+                self._close_stream(call, OpenStream(value, plan.operation, seen or ThisCall(plan.operation)))
             return
         if error is not None:
             self._raised(call, error, seconds)
         elif isinstance(value, _STREAMS) and not isinstance(value, io.IOBase):  # An open file is no stream of lines.
-            self._streams[call] = _Stream(value, plan.operation, seen or ThisCall(plan.operation))
+            self._streams[call] = OpenStream(value, plan.operation, seen or ThisCall(plan.operation))
             self._outcome.streams(call)
         else:
             self._live.pop(call, None)
@@ -453,16 +392,16 @@ class Calls:
             error = error.error
         self._outcome.raised(call, describe(error, self._adapters.own_code), seconds)
 
-    async def _next_async(self, call: int, stream: _Stream, items: AsyncIterator[Any], count: int) -> None:
+    async def _next_async(self, call: int, stream: OpenStream, items: AsyncIterator[Any], count: int) -> None:
         in_this_task.set(stream.call)
         self._in_tasks[call] = stream.call
-        value: Any = _END
+        value: Any = END
         failure: BaseException | None = None
         try:
             for left in range(count - 1, -1, -1):
                 started = time.perf_counter()
-                value = await anext(items, _END)
-                if left == 0 or value is _END or self._closed or self._streams.get(call) is not stream:
+                value = await anext(items, END)
+                if left == 0 or value is END or self._closed or self._streams.get(call) is not stream:
                     break
                 self._outcome.items(call, [value], time.perf_counter() - started, more=True)
         except asyncio.CancelledError as error:
@@ -480,19 +419,21 @@ class Calls:
         """Call something on the event loop; from a thread."""
         self._threads.hand_over(done, None, 0.0)
 
-    def produced(self, call: int, stream: _Stream, given: list[Any], seconds: float) -> None:
+    def produced(self, call: int, stream: OpenStream, given: list[Any], seconds: float) -> None:
         """A generator has produced items, and goes on with those that it was asked for."""
         if not self._closed and self._streams.get(call) is stream:
             self._outcome.items(call, given, seconds, more=True)
 
-    def pulled(self, call: int, stream: _Stream, given: list[Any], error: BaseException | None, seconds: float) -> None:
+    def pulled(
+        self, call: int, stream: OpenStream, given: list[Any], error: BaseException | None, seconds: float
+    ) -> None:
         """A generator has done what it was asked for, the last items being these, or has ended, or raised."""
         self._working.pop(call, None)
         if self._closed or self._streams.get(call) is not stream:  # Dropped meanwhile.
             self._close_stream(call, stream)
             return
-        over = error is not None or given[-1] is _END
-        items = [item for item in given if item is not _END]
+        over = error is not None or given[-1] is END
+        items = [item for item in given if item is not END]
         if items:
             self._outcome.items(call, items, seconds, more=over)
         if not over or self._streams.get(call) is not stream:
@@ -503,64 +444,6 @@ class Calls:
         else:
             self._live.pop(call, None)
             self._outcome.exhausted(call)
-
-
-class _Pull:
-    """Lets a generator produce items on a thread. Items that come faster than the event loop turns go together."""
-
-    def __init__(self, calls: Calls, call: int, stream: _Stream, items: Iterator[Any], count: int) -> None:
-        self._calls = calls
-        self._call = call
-        self._stream = stream
-        self._items = items
-        self._count = count
-        self._made: deque[tuple[Any, float]] = deque()
-        self._announced = False
-        self._told = 0.0
-
-    def __call__(self) -> Any:
-        """Produce; on a thread.
-
-        Returns:
-            The last of the items asked for, or `_END`.
-        """
-        items, made = self._items, self._made
-        for _ in range(self._count - 1):
-            started = time.perf_counter()
-            value = next(items, _END)
-            if value is _END:
-                return _END
-            made.append((value, time.perf_counter() - started))
-            if not self._announced:
-                self._announced = True
-                self._calls.hand_over(self._take)
-            if self._stream.dropped:
-                return _END
-        return next(items, _END)
-
-    def _take(self, _value: Any, _error: BaseException | None, _seconds: float) -> None:
-        self._announced = False
-        given, seconds = self._drain()
-        if given:
-            self._told += seconds
-            self._calls.produced(self._call, self._stream, given, seconds)
-
-    def _drain(self) -> tuple[list[Any], float]:
-        made = self._made
-        given: list[Any] = []
-        seconds = 0.0
-        while made:
-            value, duration = made.popleft()
-            given.append(value)
-            seconds += duration
-        return given, seconds
-
-    def ended(self, value: Any, error: BaseException | None, seconds: float) -> None:
-        """Tell the rest, and how it ended."""
-        given, _ = self._drain()
-        if error is None:
-            given.append(value)
-        self._calls.pulled(self._call, self._stream, given, error, max(seconds - self._told, 0.0))
 
 
 class PickleRefusedError(DfmeshError):
@@ -575,8 +458,6 @@ class _Escaped(Exception):  # noqa: N818 - a wrapper, not an error of its own
     def __init__(self, error: BaseException) -> None:
         self.error = error
 
-
-_END: Any = object()
 
 _JOB_ENDED = "its job has ended"
 _TOO_LONG = "it took longer than its timeout"

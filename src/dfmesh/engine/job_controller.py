@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from dfmesh import values
 from dfmesh.engine import events, messages
 from dfmesh.engine.adapters import Raised
 from dfmesh.engine.call_log import CallLog
-from dfmesh.engine.calls import CallPlan, Calls
+from dfmesh.engine.call_plan import CallPlan
+from dfmesh.engine.calls import Calls
 from dfmesh.engine.carrier import Carrier, saturation
 from dfmesh.engine.events import Event, Instruction
 from dfmesh.engine.job_outbox import JobOutbox, Soon
@@ -325,8 +327,7 @@ class JobController:
         self._statistics[position].all_started(first, len(frames))
         slots = self._call_log.all_started(self.job, self._transitions[position].ir.id, frames)
         self._slots.update(zip(range(first, first + len(frames)), slots, strict=True))
-        copied = [_private(arguments) for arguments in instruction.arguments]
-        self._calls.start_all(first, plan, copied)
+        self._calls.start_all(first, plan, _private(instruction.arguments))
 
     def _is_kept(self, once: OnceCalls, instruction: events.StartCall) -> bool:
         """Give what the call gave in an earlier attempt, if it was made there and must not run again."""
@@ -528,11 +529,11 @@ class JobController:
         self._slots.clear()
 
 
-def _private(arguments: dict[str, Any]) -> dict[str, Any]:
+def _private(arguments: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Copy arguments, since what an adapter does to them must not reach others at this site with the same values."""
-    if values.is_unchanging(arguments.values()):
+    if values.is_unchanging(chain.from_iterable(map(dict.values, arguments))):
         return arguments
-    return {name: values.private_copy(item) for name, item in arguments.items()}
+    return [{name: values.private_copy(item) for name, item in given.items()} for given in arguments]
 
 
 def _plan(action: Any) -> CallPlan | None:

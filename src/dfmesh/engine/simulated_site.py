@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from dfmesh import values
 from dfmesh.engine.adapters import Adapter, AdapterKind, SiteAdapters, describe
-from dfmesh.engine.calls import CallPlan
+from dfmesh.engine.call_plan import CallPlan
 from dfmesh.engine.job_controller import JobController
 from dfmesh.engine.live_input import StreamBrokenError
 from dfmesh.engine.messages import AnyMessage, Failure, Payload

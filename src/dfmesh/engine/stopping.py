@@ -17,7 +17,7 @@ from contextlib import suppress
 from types import CodeType, FrameType
 from typing import Any, SupportsIndex
 
-from dfmesh.engine.adapters.this_call import CallStopped, running_call
+from dfmesh.engine.adapters.present_call import CallStopped, running_call
 
 _set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _set_exception.argtypes = [ctypes.c_ulong, ctypes.py_object]

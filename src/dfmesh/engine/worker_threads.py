@@ -1,9 +1,9 @@
 """Threads for adapters that block: the edge where the event loop meets code that knows nothing of it.
 
 A call that nobody waits for any more is stopped by an exception, which must hit the adapter's code of that very call
-and nothing else. So each thread says, by `_Worker.work`, whose code it is in; whoever stops a call looks at that and
-raises, both while holding the thread's `gate`; and a thread whose call was being stopped passes the gate, and forgets
-an exception that came too late, before it does anything else. It is not used again.
+and nothing else. So each thread says, by `WorkerThread.work`, whose code it is in; whoever stops a call looks at that
+and raises, both while holding the thread's `gate`; and a thread whose call was being stopped passes the gate, and
+forgets an exception that came too late, before it does anything else. It is not used again.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from dfmesh.engine import stopping
-from dfmesh.engine.adapters.this_call import CallStopped, ThisCall, on_this_thread
+from dfmesh.engine.adapters.present_call import CallStopped, ThisCall, on_this_thread
+from dfmesh.engine.worker_thread import Done, Ended, Shield, Waiting, Work, WorkerThread, run_apart
 from dfmesh.errors import DfmeshError
 
 MAX_THREADS = 64
@@ -32,10 +33,6 @@ PATIENCE = 0.002
 Work that takes microseconds is best done by one thread that goes from one piece to the next without sleeping; work
 that blocks needs a thread each. How long the queue stands still tells one from the other.
 """
-
-Done = Callable[[Any, BaseException | None, float], None]
-"""Gets the result, or the exception, and the seconds it took; called on the event loop."""
-
 
 RESULTS_AT_ONCE = 64
 """Results that are handed over before what they led to is sent: many together save work, few do not wait for long."""
@@ -59,103 +56,6 @@ class TooManyStuckError(DfmeshError):
     """A site has no thread left for a call: too many hang in calls that did not stop."""
 
 
-class Ended:
-    """A `Done` of a call. Results that have one of the same receiver are handed over together.
-
-    Attributes:
-        receiver: Gets the results.
-        call: Which call it was.
-        plan: How it was made.
-    """
-
-    __slots__ = ("call", "plan", "receiver")
-
-    def __init__(self, receiver: Receiver, call: int, plan: Any) -> None:
-        self.receiver = receiver
-        self.call = call
-        self.plan = plan
-
-    def __call__(self, value: Any, error: BaseException | None, seconds: float) -> None:
-        """Hand over a result that is alone, or an exception."""
-        self.receiver.call_ended(self.call, self.plan, value, error, seconds)
-
-
-class Receiver(Protocol):
-    """Who gets the results of calls, on the event loop."""
-
-    def call_ended(self, call: int, plan: Any, value: Any, error: BaseException | None, seconds: float) -> None:
-        """A call has ended."""
-        ...
-
-    def calls_ended(self, ends: list[Ended], given: list[Any], seconds: list[float]) -> None:
-        """Calls have ended with values."""
-        ...
-
-
-class Work:
-    """A function that was submitted.
-
-    Attributes:
-        function: The function.
-        done: Gets its result.
-        operation: Operation whose call it is; empty if it is none, and is not to be stopped.
-        worker: The thread that runs it; None before it began.
-        abandoned: Nobody waits for it any more.
-        stopping: It is being stopped.
-        call: What the adapter sees of the call; made when it asks.
-        ended: Set when the call has ended that is being stopped; made by who waits for that.
-    """
-
-    __slots__ = ("abandoned", "call", "done", "ended", "function", "operation", "stopping", "worker")
-
-    def __init__(self, function: Callable[[], Any], done: Done, operation: str, call: ThisCall | None) -> None:
-        self.function = function
-        self.done = done
-        self.operation = operation
-        self.worker: _Worker | None = None
-        self.abandoned = False
-        self.stopping = ""
-        self.call = call
-        self.ended: asyncio.Event | None = None
-
-    def this_call(self) -> ThisCall:
-        """Give what the adapter sees of the call."""
-        call = self.call
-        if call is None:
-            call = self.call = ThisCall(self.operation)
-            if self.stopping:  # Set while we made it, by who did not see it.
-                call.cancel(self.stopping, _start_thread)
-        return call
-
-
-class _Worker:
-    """One thread.
-
-    Attributes:
-        bell: Held by the thread; released to wake it.
-        gate: Held while an exception is raised in the thread.
-        work: Whose code the thread is in; None while it is in our own.
-        shielded: It is in code of ours that this code has called.
-        thread: Its identifier.
-        started: When its present call began; infinity between calls.
-        blocks: Its present call has taken longer than `PATIENCE`: the thread does not count as there for other work.
-        excuses: Reasons why the thread does not count among `MAX_THREADS`.
-    """
-
-    __slots__ = ("bell", "blocks", "excuses", "gate", "shielded", "started", "thread", "work")
-
-    def __init__(self) -> None:
-        self.bell = threading.Lock()
-        self.bell.acquire()
-        self.gate = threading.Lock()
-        self.work: Work | None = None
-        self.shielded = False
-        self.thread = 0
-        self.started = math.inf
-        self.blocks = False
-        self.excuses = 0
-
-
 class WorkerThreads:
     """Runs blocking functions on threads and gives their results to the event loop, many at a time."""
 
@@ -174,8 +74,8 @@ class WorkerThreads:
         self._excused = 0
         self._results: deque[tuple[Done, Any, BaseException | None, float, float]] = deque()
         self._lock = threading.Lock()
-        self._workers: list[_Worker] = []
-        self._asleep: list[_Worker] = []
+        self._workers: list[WorkerThread] = []
+        self._asleep: list[WorkerThread] = []
         # Threads that are awake and whose calls do not block; changed under the lock.
         self._at_hand = 0
         self._finished = 0
@@ -208,9 +108,26 @@ class WorkerThreads:
             self._watch_progress()
         return work
 
+    def submit_all(self, functions: list[tuple[Callable[[], Any], Done]], operation: str) -> list[Work]:
+        """As `submit`, for several calls of one operation."""
+        if len(self._stuck) >= STUCK_LIMIT:
+            return [self.submit(function, done, operation) for function, done in functions]
+        added = [Work(function, done, operation, None) for function, done in functions]
+        self._work.extend(added)
+        if self._at_hand <= 0:
+            self._wake(1)
+        elif self._watch is None:
+            self._watch_progress()
+        return added
+
     def hand_over(self, done: Done, value: Any, seconds: float) -> None:
-        """Give something to the event loop before the function that runs on this thread has ended."""
-        self._return(done, value, None, seconds)
+        """Give something to the event loop before the function that runs on this thread has ended.
+
+        Raises:
+            CallStopped: the call is being stopped; nothing was given.
+        """
+        with Shield(getattr(self._mine, "worker", None)):
+            self._return(done, value, None, seconds)
 
     def _exhausted(self) -> TooManyStuckError:
         operations = ", ".join(sorted({work.operation for work in self._stuck})[:5])
@@ -223,9 +140,10 @@ class WorkerThreads:
         """Say that nobody waits for a function any more: it does not begin, or its thread does not count any more."""
         work.abandoned = True
         worker = work.worker
-        if worker is not None and worker.work is work:
+        if worker is not None:
             with self._lock:
-                self._excuse(worker)
+                if worker.work is work:
+                    self._excuse(worker)
             self._help_out()
 
     def stop(self, work: Work, reason: str) -> None:
@@ -243,7 +161,7 @@ class WorkerThreads:
         work.stopping = reason
         self.abandon(work)
         if work.call is not None:
-            work.call.cancel(reason, _start_thread)
+            work.call.cancel(reason, run_apart)
         if work.operation and work.worker is not None:
             self._insist(work, work.worker, 0)
 
@@ -253,7 +171,7 @@ class WorkerThreads:
             work.ended = work.ended or asyncio.Event()
             await work.ended.wait()
 
-    def _insist(self, work: Work, worker: _Worker, attempt: int) -> None:
+    def _insist(self, work: Work, worker: WorkerThread, attempt: int) -> None:
         if worker.work is not work:
             return
         if attempt == 4:
@@ -291,19 +209,19 @@ class WorkerThreads:
         """
         return Waiting(self, getattr(self._mine, "worker", None))
 
-    def begin_wait(self, worker: _Worker) -> None:
+    def begin_wait(self, worker: WorkerThread) -> None:
         """Let a thread not count while it waits."""
         with self._lock:
             self._excuse(worker)
         self._help_out()
 
-    def end_wait(self, worker: _Worker) -> None:
+    def end_wait(self, worker: WorkerThread) -> None:
         """Let a thread that has waited count again, once its call ends."""
         with self._lock:
             worker.excuses -= 1
             self._excused -= not worker.excuses
 
-    def _excuse(self, worker: _Worker) -> None:
+    def _excuse(self, worker: WorkerThread) -> None:
         self._excused += not worker.excuses
         worker.excuses += 1
         if not worker.blocks:
@@ -369,12 +287,12 @@ class WorkerThreads:
                     self._asleep.pop().bell.release()
                 elif self._may_grow():
                     self._at_hand += 1
-                    worker = _Worker()
+                    worker = WorkerThread()
                     self._workers.append(worker)
                     name = f"dfmesh-worker-{len(self._workers)}"
                     threading.Thread(target=self._run, args=(worker,), name=name, daemon=True).start()
 
-    def _run(self, worker: _Worker) -> None:
+    def _run(self, worker: WorkerThread) -> None:
         work = self._work
         self._mine.worker = worker
         worker.thread = threading.get_ident()
@@ -420,7 +338,7 @@ class WorkerThreads:
             staying = not (begun and item.stopping)
             if not staying:
                 self._retire(worker)
-            elif worker.blocks:
+            elif worker.blocks or item.stopping:
                 staying = self._count_again(worker)
             if not self._return(done, value, error, time.perf_counter() - started) or not staying:
                 return
@@ -434,26 +352,27 @@ class WorkerThreads:
             _log.info("%s: a call of %s that did not stop has ended after %.1f s", self._owner, work.operation, seconds)
         work.done(value, error, seconds)
 
-    def _retire(self, worker: _Worker) -> None:
+    def _retire(self, worker: WorkerThread) -> None:
         """Let a thread end whose call was stopped."""
         with self._lock:
             self._excused -= bool(worker.excuses)
             self._at_hand -= not worker.blocks
             self._workers.remove(worker)
 
-    def _count_again(self, worker: _Worker) -> bool:
+    def _count_again(self, worker: WorkerThread) -> bool:
         """Count a thread again whose call has ended; False if there are enough without it."""
         with self._lock:
+            self._at_hand += worker.blocks
             worker.blocks = False
             self._excused -= bool(worker.excuses)
             worker.excuses = 0
             if len(self._workers) - self._excused > MAX_THREADS:
+                self._at_hand -= 1
                 self._workers.remove(worker)
                 return False
-            self._at_hand += 1
             return True
 
-    def _sleep(self, worker: _Worker) -> bool:
+    def _sleep(self, worker: WorkerThread) -> bool:
         """Sleep until there is work; False if there will be none."""
         with self._lock:
             if self._work:  # Came after the look at the queue, and saw this thread awake.
@@ -515,39 +434,3 @@ class WorkerThreads:
         else:
             receiver.calls_ended(ends, given, durations)
         return len(ends)
-
-
-class Waiting:
-    """Entered by a thread, within an adapter's call, for code of ours that waits. See `WorkerThreads.waiting`."""
-
-    __slots__ = ("_threads", "_worker")
-
-    def __init__(self, threads: WorkerThreads, worker: _Worker | None) -> None:
-        self._threads = threads
-        self._worker = worker
-
-    def __enter__(self) -> None:
-        worker = self._worker
-        if worker is None:
-            return
-        worker.shielded = True
-        work = worker.work
-        if work is not None and work.stopping:
-            try:
-                with worker.gate:
-                    pass  # As at the end of a call.
-                stopping.forget(worker.thread)
-            finally:
-                worker.shielded = False
-            raise CallStopped(work.stopping)
-        self._threads.begin_wait(worker)
-
-    def __exit__(self, *_: object) -> None:
-        worker = self._worker
-        if worker is not None:
-            self._threads.end_wait(worker)
-            worker.shielded = False
-
-
-def _start_thread(function: Callable[[], None]) -> None:
-    threading.Thread(target=function, name="dfmesh-on-cancel", daemon=True).start()

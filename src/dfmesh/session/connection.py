@@ -25,6 +25,7 @@ class Connection:
     Attributes:
         state: `new` before the sites have started, `open`, then `closed`.
         hosting: The runner, if it is of a target whose jobs outlive their client; else None.
+        gone: Why there is nobody to talk to any more; empty if there is.
     """
 
     def __init__(self, runner: FederationRunner, hosting: HostingRunner | None = None) -> None:
@@ -36,6 +37,7 @@ class Connection:
         """
         self.state: Literal["new", "open", "closed"] = "new"
         self.hosting = hosting
+        self.gone = ""
         self._runner = runner
         self._loop = client_loop()
         self._outbox: list[AnyMessage] = []
@@ -145,6 +147,11 @@ class Connection:
         """Give back a value that has come."""
         return self._runner.unpack(payload)
 
+    def standing_still(self) -> dict[str, float]:
+        """Name sites that work but do not answer, with the seconds for which they have not, where the target knows."""
+        found: dict[str, float] = getattr(self._runner, "standing_still", {})
+        return found
+
     def check_open(self) -> None:
         """Refuse to send before the sites have started, or after they were stopped.
 
@@ -155,6 +162,8 @@ class Connection:
             raise SessionError("the session is not connected; use `with federation.session() as session:`")
         if self.state == "closed":
             raise SessionError("the session is closed; make another with federation.session()")
+        if self.gone:
+            raise SessionError(f"{self.gone}; make another session when it is up again")
         self._check_process()
 
     def check_may_block(self) -> None:

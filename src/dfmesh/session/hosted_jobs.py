@@ -110,10 +110,8 @@ class HostedJobs:
     def _receive(self, inbox: JobInbox, feed: AttachedFeed, message: AnyMessage) -> None:
         feed.see(message)
         inbox.receive(message)
-        if inbox.over and inbox in self._attached:
+        if inbox.over:
             self._attached.discard(inbox)
-            if self._connection.hosting is not None:
-                self._connection.hosting.job_over(inbox.job, inbox.plan.number)
 
     def _ask(self, request: Callable[[HostingRunner], Coroutine[Any, Any, T]]) -> T:
         self._connection.check_open()

@@ -230,7 +230,12 @@ class JobInbox:
             return
         self._connection.post(ReportProgress(self.job))
         if not answered.wait(timeout):
-            raise TimeoutError(f"job {self.job}: no answer from its sites within {timeout} s")
+            raise TimeoutError(f"job {self.job}: no answer from its sites within {timeout} s{self._who_is_silent()}")
+
+    def _who_is_silent(self) -> str:
+        silent = self._connection.standing_still()
+        named = [f"site {site} works and has not answered for {seconds:.0f} s" for site, seconds in silent.items()]
+        return f"; {', '.join(named)}" if named else ""
 
     def on_result(self, callback: Callable[[ResultItem], None]) -> None:
         """Call a function with each result, those that have come included, on the client's event loop."""

@@ -57,14 +57,21 @@ class ResultLog:
             finally:
                 self._tell()
 
-    def read(self, start: int) -> tuple[list[ResultItem], int]:
-        """Give the results from a position on, at most `AT_ONCE`, and the position behind them."""
+    def read(self, start: int, place: str | None = None) -> tuple[list[ResultItem], int]:
+        """Give the results from a position on, at most `AT_ONCE`, and the position behind them.
+
+        Args:
+            start: The position.
+            place: Give those of this place only, and pass over the others, which stay; None for all.
+        """
         with self._changed:
             stop = min(len(self.store), start + AT_ONCE)
             items = self.store.slice(start, stop)
             if not self._keep:
-                self.store.forget(stop)
-            return items, stop
+                self.store.forget(start, stop, place)
+        if place is not None:
+            items = [item for item in items if item.place == place]
+        return items, stop
 
     def all(self) -> list[ResultItem]:
         """Give all results that are still kept."""
@@ -163,9 +170,8 @@ class Reader:
         """Give what can be given now."""
         closed = self._log.closed
         self._frames = self._log.finished_frames
-        fresh, self._position = self._log.read(self._position)
+        wanted, self._position = self._log.read(self._position, self._place)
         closed = closed and self._position == len(self._log.store)
-        wanted = [item for item in fresh if self._place in (None, item.place)]
         if not self._ordered:
             yield from wanted
             return

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from array import array
-from collections import deque
 from collections.abc import Sequence
-from itertools import islice
-from typing import IO
+from typing import IO, Any
 
 from dfmesh import values
 from dfmesh.session.results import ResultItem
@@ -32,14 +30,16 @@ class ResultStore:
             memory_limit: Bytes of results to keep in memory.
         """
         self._limit = memory_limit
-        self._memory: deque[tuple[ResultItem, int]] = deque()
-        self._forgotten = 0
+        # Those in memory, from position `_first` on; None where one was forgotten.
+        self._memory: list[ResultItem | None] = []
+        self._sizes = array("Q")
+        self._first = 0
         self._bytes = 0
         self._offsets = array("Q", [0])
         self._file: IO[bytes] | None = None
 
     def __len__(self) -> int:
-        return self._forgotten + len(self._memory) + len(self._offsets) - 1
+        return self._first + len(self._memory) + len(self._offsets) - 1
 
     def extend(self, items: Sequence[ResultItem]) -> None:
         """Add results.
@@ -59,17 +59,14 @@ class ResultStore:
 
     def _keep(self, items: Sequence[ResultItem]) -> int:
         """Keep results in memory up to the limit; give how many."""
-        memory, used, limit = self._memory, self._bytes, self._limit
-        for position, item in enumerate(items):
-            value = item.value
-            size = ITEM_OVERHEAD + (_SMALL if type(value) in _SMALL_TYPES else values.size_of(value))
-            if used + size > limit:
-                self._bytes = used
-                return position
-            memory.append((item, size))
-            used += size
-        self._bytes = used
-        return len(items)
+        sizes = [ITEM_OVERHEAD + _size(item.value) for item in items]
+        total = sum(sizes)
+        while self._bytes + total > self._limit:
+            total -= sizes.pop()
+        self._memory += items[: len(sizes)]
+        self._sizes.extend(sizes)
+        self._bytes += total
+        return len(sizes)
 
     def _spill(self, file: IO[bytes], item: ResultItem) -> None:
         data = values.to_bytes((item.place, item.frame, item.value, item.site, item.node))
@@ -79,9 +76,10 @@ class ResultStore:
 
     def slice(self, start: int, stop: int) -> list[ResultItem]:
         """Give the results from one position to another. Those that were forgotten are left out."""
-        begin = max(start - self._forgotten, 0)
-        in_memory = [item for item, _ in islice(self._memory, begin, max(stop - self._forgotten, begin))]
-        on_disk = self._forgotten + len(self._memory)
+        first = self._first
+        kept = self._memory[max(start - first, 0) : max(stop - first, 0)]
+        in_memory = [item for item in kept if item is not None]
+        on_disk = first + len(self._memory)
         return in_memory + [self._load(position - on_disk) for position in range(max(start, on_disk), stop)]
 
     def _load(self, position: int) -> ResultItem:
@@ -93,13 +91,35 @@ class ResultStore:
         place, frame, value, site, node = values.from_bytes(self._file.read(end - begin))
         return ResultItem(place, frame, value, site, node)
 
-    def forget(self, stop: int) -> None:
-        """Free the memory of the results before a position; they are not given again."""
-        while self._memory and self._forgotten < stop:
-            self._bytes -= self._memory.popleft()[1]
-            self._forgotten += 1
+    def forget(self, start: int, stop: int, place: str | None = None) -> None:
+        """Free the memory of the results between two positions; they are not given again.
+
+        Args:
+            start: Position of the first.
+            stop: Position behind the last.
+            place: Only those of this place; None for all.
+        """
+        memory, sizes = self._memory, self._sizes
+        for index in range(max(start - self._first, 0), min(stop - self._first, len(memory))):
+            item = memory[index]
+            if item is not None and place in (None, item.place):
+                memory[index] = None
+                self._bytes -= sizes[index]
+        self._drop_forgotten()
+
+    def _drop_forgotten(self) -> None:
+        """Drop what stands for forgotten results at the beginning, if it is much."""
+        memory = self._memory
+        count = next((index for index, item in enumerate(memory) if item is not None), len(memory))
+        if 2 * count >= len(memory):
+            del memory[:count], self._sizes[:count]
+            self._first += count
 
     def close(self) -> None:
         """Give the disk back."""
         if self._file is not None:
             self._file.close()
+
+
+def _size(value: Any) -> int:
+    return _SMALL if type(value) in _SMALL_TYPES else values.size_of(value)

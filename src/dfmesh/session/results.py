@@ -13,7 +13,7 @@ from dfmesh.errors import DfmeshError
 from dfmesh.netir import Frame
 
 
-class ResultItem(msgspec.Struct, frozen=True):
+class ResultItem(msgspec.Struct, frozen=True, gc=False):
     """One value that a Yield sent.
 
     Attributes:

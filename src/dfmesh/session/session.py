@@ -7,6 +7,7 @@ import logging
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -287,6 +288,8 @@ class Session:
         feed.send_all(sets, close=close)
         if self._connection.state == "closed":  # Meanwhile, by another thread.
             self._connection.call_soon(self._give_up_all)
+        elif self._connection.gone:
+            self._connection.call_soon(partial(self._host_lost, self._connection.gone))
 
     def run(self, pipeline: Pipeline | CompiledPipeline, parameters: ParameterSets = None, /, **more: Any) -> Results:
         """Run a pipeline and wait for its results: `run(p, x=1)`, `run(p, {"x": 1})`, `run(p, [{"x": 1}, {"x": 2}])`.
@@ -417,8 +420,6 @@ class Session:
         if job.status.over:
             job.submitted = None
             self._jobs.pop(job.job, None)
-            if self._connection.hosting is not None:
-                self._connection.hosting.job_over(job.job, job.plan.number)
 
     def _measure(self, job: JobInbox, message: JobFinished) -> None:
         """Learn from a job, before whoever waits for it goes on."""
@@ -462,6 +463,7 @@ class Session:
 
     def _host_lost(self, reason: str) -> None:
         """The host is gone: what becomes of its jobs is seen when it is started again."""
+        self._connection.gone = reason
         what = f"{reason}; when it is up again, `dfmesh attach` tells what became of the job"
         self._end_all(JobStatus.FAILED, [Failure("", "session", "", (), "", "HostLost", what)], reason)
 

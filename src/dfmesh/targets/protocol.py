@@ -87,10 +87,6 @@ class HostingRunner(FederationRunner, Protocol):
         """
         ...
 
-    def job_over(self, job: str, number: int) -> None:
-        """Free what is kept for a job of which all has come."""
-        ...
-
     async def cancel(self, prefix: str, reason: str) -> str:
         """Cancel a job, whoever submitted it, and give its whole id."""
         ...

@@ -108,7 +108,7 @@ class Burn:
         Path(mark).write_text(str(os.getpid()))
         try:
             if how == "hash":
-                hashlib.pbkdf2_hmac("sha256", b"secret", b"salt", 10**12)
+                hashlib.pbkdf2_hmac("sha256", b"secret", b"salt", 2**31 - 1)
             elif how == "pattern":
                 re.match(r"(a+)+$", "a" * 60 + "b")
             elif how == "deaf":

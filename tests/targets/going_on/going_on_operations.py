@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import time
@@ -39,11 +40,7 @@ def write(path: str, x: int) -> int:
 
 
 def hold(seconds: float) -> float:
-    """Work in C for so long, without ever giving up the interpreter's lock."""
+    """Work for so long without ever giving up the interpreter's lock: all of the loop is in C."""
     end = time.perf_counter() + seconds
-    items = 1_000_000
-    start = time.perf_counter()
-    sum(range(items))
-    per_item = (time.perf_counter() - start) / items
-    sum(range(int((end - time.perf_counter()) / per_item)))
+    next(itertools.dropwhile(end.__gt__, iter(time.perf_counter, None)))
     return seconds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -19,6 +20,8 @@ from dfmesh.errors import DfmeshError
 MEGABYTE = 1 << 20
 CHILD_LIMIT_SECONDS = 60.0
 MOST_ITEMS = 1_000_000
+AT_REST_TIMES = 24.0
+"""How many times as long sites are watched at rest: heartbeats are seconds apart."""
 NEEDS_PROC = "needs Linux's /proc"
 
 FLOOR = Floor.name
@@ -140,7 +143,11 @@ def _measure_start(found: Found, name: str) -> None:
         command = [sys.executable, "-m", child.__name__, name, dumps(orders)]
         try:
             done = subprocess.run(  # noqa: S603 - our own interpreter and module
-                command, capture_output=True, text=True, timeout=CHILD_LIMIT_SECONDS
+                command,
+                capture_output=True,
+                text=True,
+                timeout=CHILD_LIMIT_SECONDS,
+                env=child.starting_now(os.environ),
             )
         except subprocess.TimeoutExpired:
             found.failures[name, case] = f"it took more than {CHILD_LIMIT_SECONDS:.0f} s"
@@ -158,7 +165,7 @@ def _measure_start(found: Found, name: str) -> None:
 def _measure_at_rest(found: Found, mesh: Mesh, seconds: float) -> None:
     """Measure sites that nothing else was asked of, so that no adapter is loaded."""
     if resources.available():
-        found.add(MESH, "at_rest", measures.at_rest(mesh, 3 * seconds))
+        found.add(MESH, "at_rest", measures.at_rest(mesh, AT_REST_TIMES * seconds))
     else:
         found.refusals[MESH, "at_rest"] = NEEDS_PROC
 

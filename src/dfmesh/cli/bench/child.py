@@ -1,24 +1,34 @@
 """The process that measures one system: `python -m dfmesh.cli.bench.child SYSTEM ORDERS`.
 
-ORDERS is JSON: a list of `{"case": ..., "measure": ..., "parameters": {...}}`. One JSON line is printed for each of them,
-with the same `case` and either `figures`, or `refused` or `failed` with the reason. Anything else that a system prints
-is not a line of ours. Only the standard library and the system itself are imported here.
+ORDERS is JSON: a list of `{"case": ..., "measure": ..., "parameters": {...}}`. One JSON line is printed for each of
+them, with the same `case` and either `figures`, or `refused` or `failed` with the reason. Anything else that a system
+prints is not a line of ours. Only the standard library and the system itself are imported here.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import sys
 import time
-
-BEGIN = time.perf_counter()
-
-import json  # noqa: E402 - the clock of a cold start begins before the imports
-import sys  # noqa: E402
-from collections.abc import Callable, Mapping  # noqa: E402
-from typing import Any  # noqa: E402
+from collections.abc import Callable, Mapping
+from typing import Any
 
 LINE_START = '{"case": '
 COLD = "cold"
 IMPORTING = "importing"
+STARTED_VARIABLE = "DFMESH_BENCH_STARTED"
+"""Environment variable with the time, on the clock that all processes share, at which this one was started."""
+
+
+def starting_now(environment: Mapping[str, str]) -> dict[str, str]:
+    """Give the environment of a child that is started now: a cold start is counted from here."""
+    return {**environment, STARTED_VARIABLE: repr(time.monotonic())}
+
+
+def seconds_since_start() -> float:
+    """Give the seconds since this process was started by who set the variable."""
+    return time.monotonic() - float(os.environ[STARTED_VARIABLE])
 
 
 def measure_orders(
@@ -40,7 +50,7 @@ def measure_orders(
     if len(with_nothing_running) < len(orders):
         with system:
             for order in at_begin:
-                report(order, measures.cold, system, begin=BEGIN)
+                report(order, measures.cold, system, since_start=seconds_since_start)
             for order in orders:
                 if order["measure"] in known:
                     report(order, known[order["measure"]], system)

@@ -37,7 +37,10 @@ def run_bench(seconds: float, repeats: int, *, as_json: bool) -> None:
             console = Console(file=out, highlight=False, markup=False)
             console.print(as_table(found))
             where = ", ".join(f"{key} {value}" for key, value in described.items())
-            console.print(f"{repeats} repeats in {took:.0f} s. {EXPLANATION} {where}.", soft_wrap=True)
+            console.print(
+                f"{repeats} {'repeat' if repeats == 1 else 'repeats'} in {took:.0f} s. {EXPLANATION} {where}.",
+                soft_wrap=True,
+            )
     for (system, case), reason in found.failures.items():
         print(f"{case}, {system}: {reason}", file=sys.stderr)
     if found.failures:

@@ -32,7 +32,7 @@ class Unit(StrEnum):
             case Unit.BYTES_PER_SECOND:
                 return f"{value / 1e9:.3g} GB/s"
             case Unit.BYTES:
-                return f"{value / 1e6:,.0f} MB"
+                return f"{round(value / 1e6):,} MB"
             case Unit.SHARE:
                 return f"{value * 100:.2g} %"
 

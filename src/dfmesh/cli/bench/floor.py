@@ -1,7 +1,7 @@
 """The floor: what two bare processes do with a Unix domain socket and msgspec, without any framework.
 
-There is no client beside site a, nothing is checked, no failure is handled. The ruler sends *one message at a time*: each
-is written with a call of its own and read with calls of its own, with up to `ITEM_WINDOW` of them unanswered. The
+There is no client beside site a, nothing is checked, no failure is handled. The ruler sends *one message at a time*:
+each is written with a call of its own and read with calls of its own, with up to `ITEM_WINDOW` of them unanswered. The
 *batched* floor writes and reads as many messages at once as there are. Arrays are copied once, in one process, into
 memory that was faulted in before.
 """

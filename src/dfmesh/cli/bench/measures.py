@@ -55,15 +55,15 @@ def timed_calls(call: Callable[[int], object], seconds: float, at_least: int = 3
         durations.append(time.perf_counter() - start)
 
 
-def cold(system: System, begin: float) -> Figures:
-    """Start a system and get a result from every site.
+def cold(system: System, since_start: Callable[[], float]) -> Figures:
+    """Get a result from every site of a system that was started with its process.
 
     Args:
-        system: Not yet started; it is stopped by whoever made it.
-        begin: When the clock started, before the imports.
+        system: The system, just started.
+        since_start: Gives the seconds since the process was started, before Python and all imports.
     """
     check(system.first_results(), list(range(len(SITES))), "the first jobs")
-    return {"first_results": time.perf_counter() - begin}
+    return {"first_results": since_start()}
 
 
 def latency(system: System, seconds: float) -> Figures:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 EXPLANATION = (
-    "The floor is what two bare processes do with a Unix socket and msgspec, one message at a time; for arrays, one copy "
-    "into memory that was faulted in before. Ratios above 1 x: dfmesh is better. Compare within a run only."
+    "The floor is what two bare processes do with a Unix socket and msgspec, one message at a time; for arrays, one "
+    "copy into memory that was faulted in before. Ratios above 1 x: dfmesh is better. Compare within a run only."
 )
 
 

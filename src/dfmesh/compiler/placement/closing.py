@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dfmesh.compiler.placement.diving import dive
 from dfmesh.compiler.placement.problem import Problem
 from dfmesh.compiler.placement.propagation import Propagation
-from dfmesh.compiler.placement.schedule import Scheduler
 from dfmesh.compiler.placement.windows import NANOSECOND
 
 FINE = 0.0005
@@ -28,25 +28,24 @@ class Closing:
         chosen: Site of each variable.
         seconds: What that takes.
         bound: What every placement takes at the least.
+        hasten: Makes a placement faster; None to take it as it is.
     """
 
     problem: Problem
-    scheduler: Scheduler
     chosen: list[int]
     seconds: float
     bound: float
+    hasten: Callable[[list[int]], list[int]] | None = None
 
-    def run(self, propagation: Propagation, order: list[int], *, work: int, sweeps: int) -> None:
+    def run(self, propagation: Propagation, order: list[int], *, work: int) -> None:
         """Raise the bound and look for better placements, until they meet or the work is done.
 
         Args:
             propagation: Of the problem.
             order: In which variables are fixed.
             work: How much the propagation may do, by its own count.
-            sweeps: Variables that local search may look at per placement.
         """
-        self.bound = max(self.bound, propagation.bound())
-        self._raise_bound(propagation, work // 2)
+        self.raise_bound(propagation, work // 2)
         tried: set[float] = set()
         for share in SHARES:
             if self._closed(FINE) or propagation.work >= work:
@@ -60,13 +59,14 @@ class Closing:
                 continue
             found = dive(propagation, order, self.seconds, work)
             if found.chosen is not None:
-                self._consider(found.chosen, sweeps)
+                self._consider(found.chosen)
 
     def _closed(self, share: float) -> bool:
         return self.seconds - self.bound <= max(share * self.seconds, NANOSECOND / 2)
 
-    def _raise_bound(self, propagation: Propagation, work: int) -> None:
+    def raise_bound(self, propagation: Propagation, work: int) -> None:
         """Look for the least limit that leaves something: first in growing steps, then between the last two."""
+        self.bound = max(self.bound, propagation.bound())
         open_to, step = self.seconds, RESOLUTION * self.seconds
         if self._closed(FINE) or propagation.begin(self.bound):
             return
@@ -78,10 +78,11 @@ class Closing:
                 self.bound = limit
                 step *= 2
 
-    def _consider(self, chosen: list[int], sweeps: int) -> None:
+    def _consider(self, chosen: list[int]) -> None:
         if not self.problem.allows(chosen):
             return
-        chosen = self.scheduler.hasten(chosen, sweeps)
+        if self.hasten is not None:
+            chosen = self.hasten(chosen)
         seconds = self.problem.seconds(chosen)
         if seconds < self.seconds:
             self.chosen, self.seconds = chosen, seconds

@@ -9,13 +9,10 @@ from itertools import combinations
 import numpy as np
 
 from dfmesh.compiler.costs import Costs
-from dfmesh.compiler.graph import Graph, Node
-from dfmesh.compiler.placement.ordering import search_order
-from dfmesh.compiler.placement.problem import Problem, build
-from dfmesh.compiler.placement.relaxation import Relaxation
+from dfmesh.compiler.graph import Graph
+from dfmesh.compiler.placement.consistency import Rows, consistent
+from dfmesh.compiler.placement.problem import Flags, variables
 from dfmesh.compiler.placement.residency import value_takers
-from dfmesh.compiler.placement.search import Search
-from dfmesh.compiler.placement.windows import keep_residency
 from dfmesh.errors import Fault, SourceLocation
 from dfmesh.netir import SendYield
 
@@ -42,8 +39,8 @@ class _Rules:
         self.homesite = homesite
         self.sites = sites
         self.takers = value_takers(graph)
-        self.problem = build(graph, costs, homesite, sites)
-        self.order = search_order(self.problem)
+        self._order = {site: position for position, site in enumerate(sites)}
+        self._variable = variables(graph)[0]
 
     def all(self) -> list[_Rule]:
         found = []
@@ -57,53 +54,52 @@ class _Rules:
         return found
 
     def contradict(self, rules: Iterable[_Rule]) -> bool:
-        """Tell whether no placement keeps a set of rules."""
-        problem = self.under(set(rules))
-        domain = problem.domain.copy()
-        if not keep_residency(problem, domain):
-            return True
-        relaxation = Relaxation(problem, None, self.order, domain, 1)
-        tails = np.zeros_like(problem.compute)
-        search = Search(
-            problem, relaxation, None, self.order, tails, limit=np.inf, floor=np.inf, goal_seconds=True, budget=STEPS
-        )
-        search.run()
-        return search.complete and search.best is None
-
-    def under(self, rules: set[_Rule]) -> Problem:
-        """State the problem under some of the rules; what is not kept as a rule is free."""
-        problem = self.problem.without(0, 0)
-        problem.domain[:] = True
-        problem.residency = {}
-        problem.compute = np.zeros_like(problem.compute)
-        order = {site: position for position, site in enumerate(self.sites)}
-        for rule in sorted(rules, key=lambda rule: (rule.node, rule.here)):
-            node = self.graph.nodes[rule.node]
-            variable = problem.variable[rule.node]
+        """Tell whether no placement keeps a set of rules; what is not one of them is free."""
+        domain: dict[int, Flags] = {}
+        pairs: dict[tuple[int, int], Rows] = {}
+        for rule in rules:
+            first = self._variable[rule.node]
             if not rule.here:
-                may = np.zeros(len(self.sites), np.bool_)
-                may[[order[site] for site in node.candidates or ()]] = True
-                problem.domain[variable] &= may
-            else:
-                self._reside(problem, node, order[rule.here], rule.here)
-        return problem
+                self._restrict(domain, first, self._among(self.graph.nodes[rule.node].candidates or ()))
+                continue
+            self._restrict(domain, first, None)
+            allowed = self._allowed(rule)
+            here = self._order[rule.here]
+            if self._reaches_client(rule.node) and not allowed[self._order[self.homesite]]:
+                self._restrict(domain, first, np.arange(len(self.sites)) != here)
+            for second in sorted({self._variable[taker] for taker in self.takers[rule.node]} - {first}):
+                self._restrict(domain, second, None)
+                rows = pairs.setdefault((first, second), {})
+                rows[here] = rows[here] & allowed if here in rows else allowed
+        found = consistent(domain, pairs, STEPS)
+        return found.complete and found.sites is None
 
-    def _reside(self, problem: Problem, node: Node, here: int, name: str) -> None:
-        allowed = self._allowed(node, here, name)
-        first = problem.variable[node.index]
-        takers = self.takers[node.index]
-        if any(isinstance(self.graph.nodes[taker].action, SendYield) for taker in takers):
-            problem.domain[first] &= allowed[:, problem.home]
-        for second in sorted({problem.variable[taker] for taker in takers} - {first}):
-            known = problem.residency.get((first, second))
-            problem.residency[first, second] = allowed if known is None else known & allowed
+    def around(self, node: int) -> list[_Rule]:
+        """Give the rules for one value: where it may be made and go to, and where those who take it may be."""
+        found = [_Rule(node)] if self.graph.nodes[node].candidates is not None else []
+        for site in self.graph.nodes[node].candidates or ():
+            rule = self.costs.residency(self.graph.nodes[node], site)
+            if rule is not None:
+                found.append(_Rule(node, site, rule.location))
+        return found + [_Rule(taker) for taker in sorted(self.takers[node]) if self.graph.nodes[taker].candidates is not None]
 
-    def _allowed(self, node: Node, here: int, name: str) -> np.ndarray:
-        rule = self.costs.residency(node, name)
-        allowed = np.ones((len(self.sites), len(self.sites)), np.bool_)
-        if rule is not None:
-            allowed[here] = [site == name or site in rule.sites for site in self.sites]
-        return allowed
+    def _restrict(self, domain: dict[int, Flags], variable: int, allowed: Flags | None) -> None:
+        known = domain.get(variable)
+        if known is None:
+            known = np.ones(len(self.sites), np.bool_)
+        domain[variable] = known if allowed is None else known & allowed
+
+    def _among(self, names: Iterable[str]) -> Flags:
+        among = np.zeros(len(self.sites), np.bool_)
+        among[[self._order[name] for name in names if name in self._order]] = True
+        return among
+
+    def _allowed(self, rule: _Rule) -> Flags:
+        kept = self.costs.residency(self.graph.nodes[rule.node], rule.here)
+        return self._among([rule.here, *(kept.sites if kept is not None else self.sites)])
+
+    def _reaches_client(self, node: int) -> bool:
+        return any(isinstance(self.graph.nodes[taker].action, SendYield) for taker in self.takers[node])
 
     def fault(self, rule: _Rule) -> Fault:
         node = self.graph.nodes[rule.node]
@@ -159,8 +155,14 @@ def _minimal(rules: _Rules, kept: list[_Rule]) -> list[_Rule]:
 
 
 def _smaller(rules: _Rules, kept: list[_Rule]) -> list[_Rule]:
-    """Look for a smaller set among all rules, smallest first, as far as the number of checks reaches."""
+    """Look for a smaller set: around each value, then among all rules as far as the number of checks reaches."""
     every = rules.all()
+    for node in rules.graph.nodes:
+        around = rules.around(node.index)
+        if any(rule.here for rule in around) and rules.contradict(around):
+            found = _minimal(rules, around)
+            if len(found) < len(kept):
+                kept = found
     checks = 0
     for size in range(1, len(kept)):
         for some in combinations(every, size):

@@ -29,6 +29,8 @@ def mirrored(problem: Problem) -> tuple[Problem, list[int]]:
         source=source[edges],
         target=target[edges],
         size=problem.size[edges],
+        latency=problem.latency.T,
+        per_byte=problem.per_byte.T,
         shipments=[],
         residency={(number[a], number[b]): allowed for (a, b), allowed in problem.residency.items()},
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from dfmesh.compiler.placement.objective import Objective
 
@@ -98,14 +98,12 @@ class Placement:
         estimate: What it is estimated to cost.
         exact: Whether no placement is better, tie-breakers included.
         certificate: What is proven about it.
-        reasons: Why each node is where it is, by index, where that was asked for.
     """
 
     sites: list[str]
     estimate: Estimate
     exact: bool
     certificate: Certificate
-    reasons: list[str] = field(default_factory=list)
 
 
 __all__ = ["SECOND_DIGITS", "Alternative", "Certificate", "Estimate", "Placement"]

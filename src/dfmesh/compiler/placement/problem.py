@@ -155,7 +155,8 @@ class Problem:
     def _at(self, chosen: list[int]) -> tuple[Floats, Floats]:
         """Give the seconds of each node and of each edge in a complete placement."""
         site = np.array(chosen, np.intp)[np.array(self.variable, np.intp)]
-        delay = self.delay[np.arange(len(self.source)), site[self.source], site[self.target]]
+        ways = site[self.source], site[self.target]
+        delay = self.latency[ways] + self.size * self.per_byte[ways]
         return self.compute[np.arange(len(site)), site], delay
 
     def finishes(self, chosen: list[int]) -> list[float]:
@@ -235,6 +236,18 @@ def build(graph: Graph, costs: Costs, homesite: str, sites: list[str]) -> Proble
     return _Building(graph, costs, homesite, sites).problem()
 
 
+def variables(graph: Graph) -> tuple[list[int], list[list[int]]]:
+    """Give the variable of each node, and the nodes of each variable."""
+    variable: list[int] = []
+    members: list[list[int]] = []
+    for node in graph.nodes:
+        if node.beside is None:
+            members.append([])
+        variable.append(len(members) - 1 if node.beside is None else variable[node.beside])
+        members[variable[-1]].append(node.index)
+    return variable, members
+
+
 class _Building:
     def __init__(self, graph: Graph, costs: Costs, homesite: str, sites: list[str]) -> None:
         self.graph = graph
@@ -242,16 +255,10 @@ class _Building:
         self.sites = sites
         self.order = {site: position for position, site in enumerate(sites)}
         self.home = self.order[homesite]
-        self.variable: list[int] = []
-        self.members: list[list[int]] = []
-        for node in graph.nodes:
-            if node.beside is None:
-                self.members.append([])
-            self.variable.append(len(self.members) - 1 if node.beside is None else self.variable[node.beside])
-            self.members[self.variable[-1]].append(node.index)
+        self.variable, self.members = variables(graph)
 
     def problem(self) -> Problem:
-        latency, per_byte = self.links()
+        latency, per_byte, send_price = self.costs.tables(self.sites)
         work, work_price = self.work()
         edges = sorted((target, source, size) for (source, target), size in self.edges().items())
         problem = Problem(
@@ -270,22 +277,12 @@ class _Building:
             shipments=self.shipments(),
             yielded=np.array([self.yielded(node) for node in self.graph.nodes], np.float64),
             work_price=work_price,
-            send_price=self.matrix(self.costs.send_price),
+            send_price=send_price,
             capacity=np.array([self.costs.capacity(site) or np.inf for site in self.sites], np.float64),
         )
         for rule in residencies(self.graph, self.costs, self.sites):
             self.restrict(problem, rule)
         return problem
-
-    def matrix(self, figure: object) -> Floats:
-        return np.array([[figure(a, b) if a != b else 0.0 for b in self.sites] for a in self.sites], np.float64)  # type: ignore[operator]
-
-    def links(self) -> tuple[Floats, Floats]:
-        nothing = (0.0, 0.0)
-        links = np.array(
-            [[self.costs.link(a, b) if a != b else nothing for b in self.sites] for a in self.sites], np.float64
-        )
-        return links[:, :, 0].copy(), links[:, :, 1].copy()
 
     def work(self) -> tuple[Floats, Floats]:
         seconds = np.zeros((len(self.graph.nodes), len(self.sites)))
@@ -349,4 +346,4 @@ class _Building:
             problem.residency[first, second] = rule.allowed if known is None else known & rule.allowed
 
 
-__all__ = ["Flags", "Floats", "Indices", "Problem", "Shipment", "Whole", "build"]
+__all__ = ["Flags", "Floats", "Indices", "Problem", "Shipment", "Whole", "build", "variables"]

@@ -45,16 +45,15 @@ def residencies(graph: Graph, costs: Costs, sites: list[str]) -> Iterator[Reside
     import numpy as np
 
     takers = value_takers(graph)
+    order = {site: position for position, site in enumerate(sites)}
     for node in graph.nodes:
         rules = [costs.residency(node, site) if site in (node.candidates or ()) else None for site in sites]
         if any(rule is not None for rule in rules):
-            allowed = np.array(
-                [
-                    [rule is None or there == here or there in rule.sites for there in sites]
-                    for here, rule in zip(sites, rules, strict=True)
-                ],
-                np.bool_,
-            )
+            allowed = np.ones((len(sites), len(sites)), np.bool_)
+            for here, rule in enumerate(rules):
+                if rule is not None:
+                    allowed[here] = False
+                    allowed[here, [here, *(order[there] for there in rule.sites if there in order)]] = True
             reached = takers[node.index]
             yields = any(isinstance(graph.nodes[taker].action, SendYield) for taker in reached)
             yield Residency(node.index, allowed, tuple(sorted(reached)), yields)

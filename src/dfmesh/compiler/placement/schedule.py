@@ -38,18 +38,19 @@ class Neighbours:
             for consumer in shipment.consumers:
                 self.taken[consumer].append(number)
 
-    def at(self, variable: int, chosen: list[int]) -> Whole:
+    def at(self, variable: int, chosen: list[int], *, but: int = -1) -> Whole:
         """Give the charge of a variable and of all it takes and sends, for each of its sites.
 
         Args:
             variable: The variable.
             chosen: Site of each other variable; -1 for those that are still open, which cost nothing.
+            but: A shipment that is left out.
         """
         charges, shipments = self.charges, self.problem.shipments
         charge: Whole = self.charges.own[variable].copy()
         for number in self.taken[variable]:
             start = chosen[shipments[number].source]
-            if start >= 0:
+            if start >= 0 and number != but:
                 row = charges.sending(number, start)
                 there = [chosen[consumer] for consumer in shipments[number].consumers if consumer != variable]
                 row[[site for site in there if site >= 0]] = 0

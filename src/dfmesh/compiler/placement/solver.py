@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dfmesh.compiler.placement.charges import Charges, charge
+from dfmesh.compiler.placement.cheapening import Cheapening
 from dfmesh.compiler.placement.closing import Closing
+from dfmesh.compiler.placement.consistency import consistent
 from dfmesh.compiler.placement.diving import diving_order
+from dfmesh.compiler.placement.messages import Messages
 from dfmesh.compiler.placement.mirror import mirrored
 from dfmesh.compiler.placement.objective import Objective
 from dfmesh.compiler.placement.ordering import decoupling_order, search_order
@@ -18,6 +21,7 @@ from dfmesh.compiler.placement.propagation import Propagation
 from dfmesh.compiler.placement.relaxation import Relaxation
 from dfmesh.compiler.placement.schedule import Neighbours, Scheduler
 from dfmesh.compiler.placement.search import Search
+from dfmesh.compiler.placement.wide import WIDE, place_wide
 from dfmesh.compiler.placement.windows import NANOSECOND, Joins, Windows, keep_residency
 
 SEARCHED = 250
@@ -32,11 +36,17 @@ FEW_PROBES = 6
 MANY = 600
 """Nodes above which less is tried, so that compiling stays quick."""
 
+TRIALS = 50_000
+"""Choices that are tried to find some placement under the rules."""
+
 WORK = 100_000
 """Edges that closing the gap of seconds may update."""
 
 LESS_WORK = 30_000
 """The same for more than `MANY` nodes."""
+
+LESS = 0.4
+"""Share of the effort for charges that is made for more than `MANY` nodes."""
 
 PASSES = 2_000
 """Batches of variables that a bound of charges may pass over, in one direction."""
@@ -78,7 +88,32 @@ def solve(problem: Problem, objective: Objective, effort: Effort) -> Solution:
     Raises:
         InfeasibleError: the rules leave none.
     """
+    if len(problem.sites) > WIDE:
+        return _solve_wide(problem, objective)
     return _Solver(problem, objective, effort).solve()
+
+
+def some_placement(problem: Problem, domain: Flags) -> list[int]:
+    """Give some placement that keeps the rules.
+
+    Raises:
+        InfeasibleError: there is none, or none was found.
+    """
+    rules = {
+        pair: {site: row for site, row in enumerate(allowed) if not row.all()}
+        for pair, allowed in problem.residency.items()
+    }
+    found = consistent(dict(enumerate(domain)), rules, TRIALS).sites
+    if found is None:
+        raise InfeasibleError
+    return [found[variable] for variable in range(len(domain))]
+
+
+def _solve_wide(problem: Problem, objective: Objective) -> Solution:
+    domain = problem.domain.copy()
+    if not keep_residency(problem, domain):
+        raise InfeasibleError
+    return Solution(*place_wide(replace(problem, domain=domain), objective, some_placement(problem, domain)))
 
 
 class _Solver:
@@ -158,38 +193,23 @@ class _Solver:
         return chosen
 
     def any_placement(self) -> list[int]:
-        relaxation = Relaxation(self.problem, None, self.order, self.domain, 1)
-        tails = np.zeros_like(self.problem.compute)
-        search = Search(
-            self.problem,
-            relaxation,
-            None,
-            self.order,
-            tails,
-            limit=np.inf,
-            floor=np.inf,
-            goal_seconds=True,
-            budget=max(self.effort.steps, 50_000),
-        )
-        search.run()
-        self.steps += search.steps
-        if search.best is None:
-            raise InfeasibleError
-        return search.best
+        return some_placement(self.problem, self.domain)
 
     def least_seconds(
         self, chosen: list[int], domain: Flags, charged: tuple[Charges, int] | None
     ) -> tuple[list[int], float, bool]:
         """Give a placement of least seconds, within a total of charges, a lower bound, and whether it is proven."""
         relaxation = None
-        if charged is not None:
+        if charged is not None and self.searched:
             relaxation = self.relaxation(charged[0], domain, charged[1] + 1, self.problem.seconds(chosen))
             domain = relaxation.domain
+        if charged is not None and not self.searched:
+            return self.better(chosen, chosen, charged), self.windows.bound(domain), False
         heads, tails, joins = self.windows.looking_ahead(domain)
         bound = self.windows.bound(domain, heads, tails)
         chosen = self.better(chosen, chosen, charged)
         if not self.searched:
-            if charged is None and self.problem.seconds(chosen) > bound + NANOSECOND / 2:
+            if self.problem.seconds(chosen) > bound + NANOSECOND / 2:
                 chosen, bound = self.close_in(chosen, bound, domain, (heads, tails, joins))
             best = self.problem.seconds(chosen)
             return chosen, min(bound, best), best <= bound + NANOSECOND / 2
@@ -214,10 +234,13 @@ class _Solver:
         heads, tails, joins = ahead
         propagation = Propagation(self.problem, [np.flatnonzero(may) for may in domain])
         propagation.sharpen(heads, tails)
-        closing = Closing(self.problem, self.scheduler, chosen, self.problem.seconds(chosen), bound)
+        closing = Closing(self.problem, chosen, self.problem.seconds(chosen), bound, self.hasten)
         work = LESS_WORK if len(self.problem.variable) > MANY else WORK
-        closing.run(propagation, diving_order(self.problem, joins), work=work, sweeps=self.effort.sweeps)
+        closing.run(propagation, diving_order(self.problem, joins), work=work)
         return closing.chosen, closing.bound
+
+    def hasten(self, chosen: list[int]) -> list[int]:
+        return self.scheduler.hasten(chosen, self.effort.sweeps)
 
     def search_seconds(
         self,
@@ -305,14 +328,21 @@ class _Solver:
         neighbours = Neighbours(problem, charges)
         chosen = self.scheduler.improve(chosen, neighbours, limit, self.effort.sweeps)
         total = charges.total(problem, chosen)
+        if not self.searched and not np.isfinite(limit):
+            cheapening = Cheapening(problem, charges, chosen, total)
+            cheapening.run(self.free_order, self.domain, LESS if len(problem.variable) > MANY else 1.0)
+            return cheapening.chosen, cheapening.bound, cheapening.bound >= cheapening.total
         domain = self.windows.tighten(self.domain, limit) if np.isfinite(limit) else self.domain
         if domain is None:
             domain = self.domain
+        if not self.searched:
+            messages = Messages(problem, charges, self.free_order, domain)
+            messages.forward(None)
+            messages.backward(None, everything=True)
+            return chosen, min(messages.bound, total), messages.bound >= total
         relaxation = self.relaxation(charges, domain, total, limit)
         if relaxation.base >= total:
             return chosen, total, True
-        if not self.searched:
-            return chosen, relaxation.base, False
         relaxation.lean_back()
         search = Search(
             problem,
@@ -336,7 +366,7 @@ class _Solver:
         if timed:
             relaxation.forbid_slow(*self.windows.best(domain), limit)
         rounds = min(40, ENTRIES // (2 * relaxation.tables.size + 1), PASSES // relaxation.batches)
-        relaxation.ascend(rounds, even_out=self.searched)
+        relaxation.ascend(rounds, even_out=True)
         return relaxation
 
 

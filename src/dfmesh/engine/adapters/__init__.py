@@ -4,11 +4,11 @@ from dfmesh.engine.adapters.adapter import Adapter
 from dfmesh.engine.adapters.calling import AdapterKind
 from dfmesh.engine.adapters.context import Provider, Site, SiteContext, Vault
 from dfmesh.engine.adapters.errors import AdapterArgumentError, AdapterLoadError, SecretError
+from dfmesh.engine.adapters.present_call import CallStopped, ThisCall, this_call
 from dfmesh.engine.adapters.raised import OwnCode, Raised, describe
 from dfmesh.engine.adapters.secrets import SecretsVault
 from dfmesh.engine.adapters.site import SiteAdapters
 from dfmesh.engine.adapters.storage import StoragePath
-from dfmesh.engine.adapters.this_call import CallStopped, ThisCall, this_call
 
 __all__ = [
     "Adapter",

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from dfmesh.engine.adapters.errors import AdapterLoadError, raised
-from dfmesh.engine.adapters.this_call import CallStopped
+from dfmesh.engine.adapters.present_call import CallStopped
 from dfmesh.errors import SourceLocation
 
 _importing = threading.RLock()

@@ -72,6 +72,7 @@ class SiteAdapters:
         self._instances: dict[tuple[str | None, str, str], Any] = {}
         self._providers: dict[str, Provider] = {}
         self._interfaces: dict[str, str] = {}
+        self._parameters: dict[tuple[str, str | None], frozenset[str]] = {}
         self._site: Site | None = None
         self._vault: Vault | None = None
 
@@ -100,7 +101,7 @@ class SiteAdapters:
         return operation in (self._site_config.adapters_of(provider) or {})
 
     def is_idempotent(self, operation: str, provider: str | None = None) -> bool:
-        """Whether the site's owner says that an operation it offers may be run again; the arguments are as in `offers`."""
+        """Whether the site's owner says that an operation it offers may be run again; arguments as in `offers`."""
         spec = (self._site_config.adapters_of(provider) or {}).get(operation)
         return spec is not None and spec.idempotent
 
@@ -125,16 +126,19 @@ class SiteAdapters:
             text = self._interfaces[operation] = interface_of(self._config.operations[operation]).to_text()
         return text
 
-    def takes(self, operation: str, provider: str | None, parameter: str) -> bool:
-        """Whether an operation that the site offers has a parameter here; some have more here than elsewhere.
+    def parameters(self, operation: str, provider: str | None = None) -> frozenset[str]:
+        """Give the names of the parameters of an operation that the site offers; here it may have more than elsewhere.
 
         Args:
             operation: Name of the operation.
             provider: Provider of the site; None for its own interface.
-            parameter: Name of the parameter.
         """
-        exposed = (self._site_config.adapters_of(provider) or {})[operation].exposed
-        return any(one.name == parameter for one in (*self._config.operations[operation].parameters, *exposed))
+        names = self._parameters.get((operation, provider))
+        if names is None:
+            exposed = (self._site_config.adapters_of(provider) or {})[operation].exposed
+            every = (*self._config.operations[operation].parameters, *exposed)
+            names = self._parameters[operation, provider] = frozenset(parameter.name for parameter in every)
+        return names
 
     @property
     def capacity(self) -> int | None:

@@ -15,7 +15,8 @@ import msgspec
 
 from dfmesh.config import FederationConfig
 from dfmesh.engine.adapters import Adapter, Raised, SiteAdapters, describe
-from dfmesh.engine.calls import CallPlan, Calls
+from dfmesh.engine.call_plan import CallPlan
+from dfmesh.engine.calls import Calls
 from dfmesh.engine.isolation import messages
 from dfmesh.engine.isolation.channel import Channel, Undecoded
 from dfmesh.engine.messages import Failure

@@ -157,8 +157,7 @@ class WorkerProcesses:
     # Workers
 
     def _take(self, operation: str, provider: str | None) -> WorkerProcess:
-        spec = self._adapters.config.adapter(self._adapters.site_name, operation, provider)
-        key = (provider, spec.path, json.dumps(spec.constructor_args, sort_keys=True))
+        key = self._key(operation, provider)
         idle = self._idle[key]
         while idle:
             worker, timer = idle.popitem()
@@ -172,6 +171,10 @@ class WorkerProcesses:
         worker = WorkerProcess(self._adapters.config.path, self._adapters.site_name, self._gone)
         self._workers[worker] = key
         return worker
+
+    def _key(self, operation: str, provider: str | None) -> _Key:
+        spec = self._adapters.config.adapter(self._adapters.site_name, operation, provider)
+        return provider, spec.path, json.dumps(spec.constructor_args, sort_keys=True)
 
     def _free(self, call: RemoteCall) -> None:
         call.leave()

@@ -78,6 +78,11 @@ class Heartbeats:
         self._timer: asyncio.TimerHandle | None = None
         self._looked_at = 0.0
 
+    @property
+    def standing_still(self) -> dict[str, float]:
+        """Sites whose event loops stand still while they work, and the seconds for which they have done so."""
+        return {name: pulse.told + pulse.silent for name, pulse in self._pulses.items() if pulse.told}
+
     def start(self) -> None:
         """Begin to look."""
         if self._seconds > 0:

@@ -8,6 +8,7 @@ import logging
 import math
 import os
 import secrets
+import shutil
 import socket
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -158,6 +159,11 @@ class LocalFederationRunner:
         """Site to process id, of those that run."""
         return {} if self._supervisor is None else self._supervisor.processes
 
+    @property
+    def standing_still(self) -> dict[str, float]:
+        """As `Heartbeats.standing_still`."""
+        return {} if self._supervisor is None else self._supervisor.standing_still
+
     def output(self, site: str) -> str:
         """The last 64 KiB that a site and its adapters printed."""
         return "" if self._supervisor is None else self._supervisor.output(site)
@@ -207,12 +213,20 @@ def interpreters(config: FederationConfig) -> dict[str, str]:
     """Give site to interpreter, of the sites that are not to run in ours.
 
     A relative path in the federation file is relative to its directory; a name without `/` is looked for on PATH.
+
+    Raises:
+        SessionError: there is no such interpreter.
     """
     chosen = {}
     for name, site in config.sites.items():
         if site is not None and site.python is not None:
             python = os.path.expanduser(site.python)
             chosen[name] = os.path.join(config.path.parent, python) if os.sep in python else python
+            if shutil.which(chosen[name]) is None:
+                raise SessionError(
+                    f"site {name!r} cannot be started: there is no interpreter {site.python!r} "
+                    f"({site.location}: python)"
+                )
     return chosen
 
 

@@ -113,6 +113,11 @@ class Supervisor:
         """Site to process id, of those that run."""
         return {site.name: site.process.pid for site in self._sites.values() if site.process is not None}
 
+    @property
+    def standing_still(self) -> dict[str, float]:
+        """As `Heartbeats.standing_still`."""
+        return self._heartbeats.standing_still
+
     def output(self, name: str) -> str:
         """The last that a site and its adapters printed."""
         return self._sites[name].output

@@ -187,7 +187,8 @@ class Host:
         Raises:
             OSError: they cannot be read.
         """
-        return JournalStream(job, number, self._store.results_path(job), self._running.get(job), on_news)
+        broken = self._store.ended[job].broken if job in self._store.ended else ""
+        return JournalStream(job, number, self._store.results_path(job), self._running.get(job), broken, on_news)
 
     def lines(self, number: int, job: str, *, follow: bool) -> LogStream | LinesStream:
         """Open what sites print for a client: all, or in the time of a job."""
@@ -243,7 +244,7 @@ class Host:
 
     def _ended(self, job: HostedJob) -> None:
         self._running.pop(job.job, None)
-        ended = Ended(job.entry, *job.outline)
+        ended = Ended(job.entry, *job.outline, job.broken)
         try:
             job.journal.end(ended)
         except OSError as error:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from dfmesh.engine.messages import AnyMessage, Message, Progress
+from dfmesh.engine.messages import AnyMessage, Failure, JobFinished, JobRefused, Message, Progress
 from dfmesh.errors import SessionError
 from dfmesh.targets.up.channel import Channel
 from dfmesh.targets.up.host_record import HostRecord, socket_address
@@ -18,6 +18,7 @@ from dfmesh.targets.up.messages import (
     AttachJob,
     DetachJob,
     JobAttached,
+    JournalEnd,
     JournalPart,
     LogPart,
     ReadLog,
@@ -25,7 +26,7 @@ from dfmesh.targets.up.messages import (
     make_codec,
 )
 from dfmesh.targets.up.record_log import ignore_check
-from dfmesh.targets.wire import FrameReader
+from dfmesh.targets.wire import Codec, FrameReader, WireError
 
 OnMessage = Callable[[AnyMessage], None]
 OnLines = Callable[[bytes, bool], None]
@@ -60,7 +61,7 @@ class HostConnection:
         self._numbers = itertools.count(OWN + 1)
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._attaching: dict[int, Callable[[JobAttached], OnMessage]] = {}
-        self._journals: dict[tuple[str, int], FrameReader] = {}
+        self._journals: dict[tuple[str, int], _Journal] = {}
         self._attached: dict[tuple[str, int], OnMessage] = {}
         self._lines: dict[int, OnLines] = {}
         self._greeting: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
@@ -183,6 +184,8 @@ class HostConnection:
         match message:
             case JournalPart():
                 self._take_part(message)
+            case JournalEnd(job=job, number=number, broken=broken):
+                self._end_journal((job, number), broken or "the host does not have the end of it any more")
             case LogPart(number=number, data=data, end=end):
                 if number in self._lines:
                     self._lines[number](data, end)
@@ -208,10 +211,21 @@ class HostConnection:
         take = self._on_message if part.number == OWN else self._attached.get(key)
         if take is None:
             return  # Of a job that was detached from meanwhile.
-        reader = self._journals.get(key)
-        if reader is None:
-            reader = self._journals[key] = FrameReader(self._codec, take, ignore_check)
-        reader.feed(part.data)
+        journal = self._journals.get(key)
+        if journal is None:
+            journal = self._journals[key] = _Journal(self._codec, take)
+        try:
+            journal.feed(part.data)
+        except WireError as error:
+            self._end_journal(key, f"it cannot be read: {error}")
+
+    def _end_journal(self, key: tuple[str, int], broken: str) -> None:
+        journal = self._journals.get(key)
+        take = self._on_message if key[1] == OWN else self._attached.get(key)
+        self._forget(key)
+        if take is not None and (journal is None or not journal.over):
+            failure = Failure("", "journal", "", (), "", "JournalBroken", broken)
+            take(JobFinished(key[0], "failed", (failure,), ()))
 
     def _answer(self, number: int, answer: Any) -> None:
         waiting = self._answers.get(number)
@@ -221,10 +235,6 @@ class HostConnection:
     def _forget(self, key: tuple[str, int]) -> None:
         self._journals.pop(key, None)
         self._attached.pop(key, None)
-
-    def forget(self, job: str, number: int = OWN) -> None:
-        """Take note that a job is over: nothing more comes of it."""
-        self._forget((job, number))
 
     def _lost(self, reason: str) -> None:
         text = f"the host {self.record.name!r} (process {self.record.pid}) is gone: {reason}"
@@ -238,3 +248,29 @@ class HostConnection:
         for waiting in self._answers.values():
             if not waiting.done():
                 waiting.set_result(Refused("", 0, reason))
+
+
+class _Journal:
+    """A journal that is coming.
+
+    Attributes:
+        over: Whether it has told how the job ended.
+    """
+
+    def __init__(self, codec: Codec, take: OnMessage) -> None:
+        self.over = False
+        self._take = take
+        self._reader = FrameReader(codec, self._deliver, ignore_check)
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes.
+
+        Raises:
+            WireError: they are no messages.
+        """
+        self._reader.feed(data)
+
+    def _deliver(self, message: AnyMessage) -> None:
+        if type(message) is JobFinished or type(message) is JobRefused:
+            self.over = True
+        self._take(message)

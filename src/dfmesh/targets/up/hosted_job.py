@@ -31,7 +31,7 @@ from dfmesh.targets.up.messages import JobEntry, OwnerLeft
 from dfmesh.targets.up.outline import outline_of
 from dfmesh.targets.up.parameter_spool import ParameterSpool
 from dfmesh.targets.up.record_log import recover
-from dfmesh.targets.wire import Codec, to_bytes
+from dfmesh.targets.wire import Codec
 
 
 class Asker(Protocol):
@@ -51,7 +51,7 @@ class HostedJob:
         outline: Where its results go.
         followers: Called whenever there is more in its journal, and at its end.
         log_begin: Position of the sites' log at its submission.
-        last_words: Frame that ends the job for clients where the journal could not be written; else empty.
+        broken: Why the journal cannot be written any more; empty if it can.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class HostedJob:
         self.journal = make_journal(self._tell_followers, self._broken)
         self.followers: set[Callable[[], None]] = set()
         self.log_begin = log_begin
-        self.last_words = b""
+        self.broken = ""
         self._codec = codec
         self._send = send
         self._on_ended = on_ended
@@ -222,8 +222,8 @@ class HostedJob:
         if isinstance(message, JobFinished) and self._owner_left:
             message = _cut_off(message, self.origin.owner, self._spool.given)
         self.journal.results.append(message)
-        if self.last_words:
-            return  # It could not be written.
+        if self.broken:
+            return
         self._note(message)
         if self.over:
             self._end()
@@ -260,11 +260,9 @@ class HostedJob:
         """The journal cannot be written: the job ends, since its results could be lost."""
         if self.over:
             return
-        what = f"the journal {self.journal.directory} cannot be written: {error.strerror}"
-        failure = Failure("", "journal", "", (), "", "JournalBroken", what)
-        self.last_words = to_bytes(self._codec, JobFinished(self.job, "failed", (failure,), ()))
+        self.broken = f"the journal {self.journal.directory} cannot be written: {error.strerror}"
         self._over("failed", 1)
-        self._send(CancelJob(self.job, what))
+        self._send(CancelJob(self.job, self.broken))
         self._end()
 
     def _tell_askers(self, message: Progress) -> None:

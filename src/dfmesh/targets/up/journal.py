@@ -34,11 +34,13 @@ class Ended(msgspec.Struct, array_like=True, frozen=True):
         entry: As it stands in the list.
         sources: Place to the number of Yields that send to it.
         order: Position of each Yield.
+        broken: Why its results are not whole; empty if they are.
     """
 
     entry: JobEntry
     sources: dict[str, int]
     order: dict[str, int]
+    broken: str = ""
 
 
 class Journal:

@@ -158,6 +158,18 @@ class JournalPart(Message, frozen=True, tag=74):
     data: bytes
 
 
+class JournalEnd(Message, frozen=True, tag=76):
+    """There is no more in a job's journal: the job is over.
+
+    Attributes:
+        number: As in `JournalPart`.
+        broken: Why the journal does not say how the job ended; empty if it does.
+    """
+
+    number: int
+    broken: str
+
+
 class LogPart(Message, frozen=True, tag=75):
     """The next of what sites have printed, in lines `time site text`.
 
@@ -205,6 +217,7 @@ UpMessage = (
     | Done
     | Refused
     | JournalPart
+    | JournalEnd
     | LogPart
     | JobOrigin
     | OwnerLeft

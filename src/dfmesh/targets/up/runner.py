@@ -120,11 +120,6 @@ class UpFederationRunner:
         """As `HostConnection.detach`."""
         await self._open().detach(job, number)
 
-    def job_over(self, job: str, number: int) -> None:
-        """Free what is kept for a job of which all has come."""
-        if self._connection is not None:
-            self._connection.forget(job, number)
-
     async def cancel(self, prefix: str, reason: str) -> str:
         """Cancel a job, whoever submitted it, and give its whole id."""
         answer = await self._open().ask(lambda number: StopJob(prefix, number, reason))

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from dfmesh.engine.messages import Message
 from dfmesh.targets.up.hosted_job import HostedJob
-from dfmesh.targets.up.messages import JournalPart, LogPart
+from dfmesh.targets.up.messages import JournalEnd, JournalPart, LogPart
 from dfmesh.targets.up.site_log import SiteLog
 
 PART_SIZE = 256 * 1024
@@ -38,7 +38,7 @@ class JournalStream:
     """The results of a job, from the first on, and then as they come."""
 
     def __init__(
-        self, job: str, number: int, path: Path, hosted: HostedJob | None, on_news: Callable[[], None]
+        self, job: str, number: int, path: Path, hosted: HostedJob | None, broken: str, on_news: Callable[[], None]
     ) -> None:
         """Open a journal.
 
@@ -47,6 +47,7 @@ class JournalStream:
             number: What the client calls this stream.
             path: File with the results.
             hosted: The job, if it is going on.
+            broken: Why the journal of a job that is over has no end; empty if it has.
             on_news: Called when there is more.
 
         Raises:
@@ -56,6 +57,7 @@ class JournalStream:
         self.number = number
         self.done = False
         self._hosted = hosted
+        self._broken = broken
         self._on_news = on_news
         self._position = 0
         self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -67,13 +69,14 @@ class JournalStream:
         """As `Stream.part`."""
         hosted = self._hosted
         end = self._size if hosted is None else hosted.journal.results.size
-        if self._position < end:
-            data = os.pread(self._file, min(PART_SIZE, end - self._position), self._position)
+        data = os.pread(self._file, min(PART_SIZE, end - self._position), self._position)
+        if data:
             self._position += len(data)
             return JournalPart(self.job, self.number, data)
         self.done = hosted is None or hosted.over
-        last_words = b"" if hosted is None else hosted.last_words
-        return JournalPart(self.job, self.number, last_words) if self.done and last_words else None
+        if not self.done:
+            return None
+        return JournalEnd(self.job, self.number, self._broken if hosted is None else hosted.broken)
 
     def close(self) -> None:
         """As `Stream.close`. May be called again."""

@@ -1,1 +1,0 @@
-"""dfmesh, measured through its public session API on the local target."""

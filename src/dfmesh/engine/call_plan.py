@@ -1,0 +1,73 @@
+"""How calls are made, and who hears what becomes of them."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from dfmesh.engine.adapters import Adapter, AdapterKind, Raised
+from dfmesh.engine.messages import Failure
+
+
+class CallOutcome(Protocol):
+    """What happens to the calls of a job; called on the event loop."""
+
+    def returned(self, call: int, value: Any, seconds: float) -> None:
+        """The call has ended with a value."""
+        ...
+
+    def raised(self, call: int, raised: Raised, seconds: float) -> None:
+        """The call, or its generator, has ended with an error."""
+        ...
+
+    def streams(self, call: int) -> None:
+        """The call has returned a generator."""
+        ...
+
+    def broken(self, call: int, failure: Failure, seconds: float) -> None:
+        """The call has ended with the error of a stream that it was fed with."""
+        ...
+
+    def taken(self, call: int, index: int, count: int) -> None:
+        """The call has taken items of a stream that it is fed with."""
+        ...
+
+    def all_returned(self, calls: list[int], given: list[Any], seconds: list[float]) -> None:
+        """Calls have ended with values."""
+        ...
+
+    def items(self, call: int, given: list[Any], seconds: float, *, more: bool) -> None:
+        """The generator has produced items, after it was asked to; if `more`, it goes on with others asked for."""
+        ...
+
+    def exhausted(self, call: int) -> None:
+        """The generator has no more items."""
+        ...
+
+
+class CallPlan:
+    """How the calls of one transition are made.
+
+    Attributes:
+        operation: Name of the operation.
+        provider: Provider in the site; None for the site's own interface.
+        retries: How often a failed call is tried again.
+        timeout: Seconds one attempt may take.
+        adapter: The adapter, once it was loaded; stays None for one whose calls run in processes of their own.
+        simple: One attempt of a plain function, without a limit: needs no task.
+    """
+
+    __slots__ = ("adapter", "operation", "provider", "retries", "simple", "timeout")
+
+    def __init__(self, operation: str, provider: str | None, retries: int, timeout: float | None) -> None:
+        self.operation = operation
+        self.provider = provider
+        self.retries = retries
+        self.timeout = timeout
+        self.adapter: Adapter | None = None
+        self.simple = False
+
+    def load(self, adapter: Adapter) -> Adapter:
+        """Note the adapter."""
+        self.adapter = adapter
+        self.simple = adapter.kind is AdapterKind.FUNCTION and not self.retries and self.timeout is None
+        return adapter

@@ -1,0 +1,173 @@
+"""One thread for adapters, and the work that it does. How they are stopped is told in `worker_threads`."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dfmesh.engine import stopping
+from dfmesh.engine.adapters.present_call import CallStopped, ThisCall
+
+if TYPE_CHECKING:
+    from dfmesh.engine.worker_threads import WorkerThreads
+
+Done = Callable[[Any, BaseException | None, float], None]
+"""Gets the result, or the exception, and the seconds it took; called on the event loop."""
+
+
+class Ended:
+    """A `Done` of a call. Results that have one of the same receiver are handed over together.
+
+    Attributes:
+        receiver: Gets the results.
+        call: Which call it was.
+        plan: How it was made.
+    """
+
+    __slots__ = ("call", "plan", "receiver")
+
+    def __init__(self, receiver: Receiver, call: int, plan: Any) -> None:
+        self.receiver = receiver
+        self.call = call
+        self.plan = plan
+
+    def __call__(self, value: Any, error: BaseException | None, seconds: float) -> None:
+        """Hand over a result that is alone, or an exception."""
+        self.receiver.call_ended(self.call, self.plan, value, error, seconds)
+
+
+class Receiver(Protocol):
+    """Who gets the results of calls, on the event loop."""
+
+    def call_ended(self, call: int, plan: Any, value: Any, error: BaseException | None, seconds: float) -> None:
+        """A call has ended."""
+        ...
+
+    def calls_ended(self, ends: list[Ended], given: list[Any], seconds: list[float]) -> None:
+        """Calls have ended with values."""
+        ...
+
+
+class Work:
+    """A function that was submitted.
+
+    Attributes:
+        function: The function.
+        done: Gets its result.
+        operation: Operation whose call it is; empty if it is none, and is not to be stopped.
+        worker: The thread that runs it; None before it began.
+        abandoned: Nobody waits for it any more.
+        stopping: It is being stopped.
+        call: What the adapter sees of the call; made when it asks.
+        ended: Set when the call has ended that is being stopped; made by who waits for that.
+    """
+
+    __slots__ = ("abandoned", "call", "done", "ended", "function", "operation", "stopping", "worker")
+
+    def __init__(self, function: Callable[[], Any], done: Done, operation: str, call: ThisCall | None) -> None:
+        self.function = function
+        self.done = done
+        self.operation = operation
+        self.worker: WorkerThread | None = None
+        self.abandoned = False
+        self.stopping = ""
+        self.call = call
+        self.ended: asyncio.Event | None = None
+
+    def this_call(self) -> ThisCall:
+        """Give what the adapter sees of the call."""
+        call = self.call
+        if call is None:
+            call = self.call = ThisCall(self.operation)
+            if self.stopping:  # Set while we made it, by who did not see it.
+                call.cancel(self.stopping, run_apart)
+        return call
+
+
+class WorkerThread:
+    """One thread.
+
+    Attributes:
+        bell: Held by the thread; released to wake it.
+        gate: Held while an exception is raised in the thread.
+        work: Whose code the thread is in; None while it is in our own.
+        shielded: It is in code of ours that this code has called.
+        thread: Its identifier.
+        started: When its present call began; infinity between calls.
+        blocks: Its present call has taken longer than `PATIENCE`: the thread does not count as there for other work.
+        excuses: Reasons why the thread does not count among `MAX_THREADS`.
+    """
+
+    __slots__ = ("bell", "blocks", "excuses", "gate", "shielded", "started", "thread", "work")
+
+    def __init__(self) -> None:
+        self.bell = threading.Lock()
+        self.bell.acquire()
+        self.gate = threading.Lock()
+        self.work: Work | None = None
+        self.shielded = False
+        self.thread = 0
+        self.started = math.inf
+        self.blocks = False
+        self.excuses = 0
+
+
+class Shield:
+    """Entered by a thread, within an adapter's call, for code of ours that must not be stopped half-way."""
+
+    __slots__ = ("_worker",)
+
+    def __init__(self, worker: WorkerThread | None) -> None:
+        self._worker = worker
+
+    def __enter__(self) -> None:
+        """Begin.
+
+        Raises:
+            CallStopped: the call is being stopped.
+        """
+        worker = self._worker
+        if worker is None:
+            return
+        worker.shielded = True
+        work = worker.work
+        if work is not None and work.stopping:
+            try:
+                with worker.gate:
+                    pass  # As at the end of a call.
+                stopping.forget(worker.thread)
+            finally:
+                worker.shielded = False
+            raise CallStopped(work.stopping)
+
+    def __exit__(self, *_: object) -> None:
+        if self._worker is not None:
+            self._worker.shielded = False
+
+
+class Waiting(Shield):
+    """Entered by a thread, within an adapter's call, for code of ours that waits. See `WorkerThreads.waiting`."""
+
+    __slots__ = ("_threads",)
+
+    def __init__(self, threads: WorkerThreads, worker: WorkerThread | None) -> None:
+        super().__init__(worker)
+        self._threads = threads
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        if self._worker is not None:
+            self._threads.begin_wait(self._worker)
+
+    def __exit__(self, *_: object) -> None:
+        if self._worker is not None:
+            self._threads.end_wait(self._worker)
+            self._worker.shielded = False
+
+
+def run_apart(function: Callable[[], None]) -> None:
+    """Run a function on a thread of its own, which nobody waits for."""
+    threading.Thread(target=function, name="dfmesh-on-cancel", daemon=True).start()
