@@ -11,17 +11,20 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import shutil
 import sys
 import tempfile
 from pathlib import Path
 
 from chaos_run.driver import ROLES, Driver
 from chaos_run.replay import replay
+from chaos_run.tally import Tally
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=2.0, help="how long (default: 2)")
+    parser.add_argument("--minutes", type=float, default=2.0, help="how long at most (default: 2)")
+    parser.add_argument("--jobs", type=int, help="end earlier, after so many jobs")
     parser.add_argument("--seed", type=int, default=1, help="of all choices (default: 1)")
     parser.add_argument("--clients", nargs="+", choices=list(ROLES), default=list(ROLES), help="default: all")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
@@ -35,17 +38,22 @@ def main(arguments: list[str]) -> int:
     directory = given.directory or Path(tempfile.mkdtemp(prefix="chaos-"))
     directory.mkdir(parents=True, exist_ok=True)
     print(f"seed {given.seed}, clients {', '.join(given.clients)}, files in {directory}", flush=True)
-    driver = Driver(given.seed, given.minutes, directory.resolve(), given.clients)
-    asyncio.run(driver.run())
-    print(driver.tally.table(given.minutes))
+    tally = asyncio.run(_run(given, directory.resolve()))
+    print(tally.table())
     if given.json:
-        given.json.write_text(json.dumps(driver.tally.as_json(), indent=1))
-    if driver.tally.wrong:
+        given.json.write_text(json.dumps(tally.as_json(), indent=1))
+    if tally.wrong:
         print(f"everything that was reported is in {directory}")
         return 1
     if not given.keep and not given.directory:
-        driver.forget()
+        shutil.rmtree(directory, ignore_errors=True)
     return 0
+
+
+async def _run(given: argparse.Namespace, directory: Path) -> Tally:
+    driver = Driver(given.seed, given.minutes, directory, given.clients, given.jobs)
+    await driver.run()
+    return driver.tally
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ from dfmesh.cli.bench import child
 MEGABYTE = 1 << 20
 ORDER_SEED = 7
 MOST_PROBLEMS = 2
+OUT_OF_TIME = "no time left"
+TOO_SLOW = "too slow: see above"
 ITEM_COUNTS = (250, 1_000, 10_000, 100_000, 1_000_000)
 
 
@@ -58,11 +60,11 @@ Results = dict[tuple[str, str], Measurement]
 
 def groups(quick: bool, with_peers: bool) -> list[Group]:
     """All measurements of one run. `quick` makes them shorter, leaves the longest out, and lets children share."""
-    seconds, budget, limit = (0.4, 2.0, 30.0) if quick else (2.0, 10.0, 120.0)
+    seconds, budget, limit = (0.4, 2.0, 20.0) if quick else (2.0, 15.0, 120.0)
     item_counts = ITEM_COUNTS[1:4] if quick else ITEM_COUNTS if with_peers else ITEM_COUNTS[1:]
 
     def arrays(size: int, count: int) -> dict[str, Any]:
-        return {"seconds": seconds, "size": size * MEGABYTE, "count": count}
+        return {"seconds": seconds, "size": size * MEGABYTE, "count": count, "budget": budget}
 
     cold = Case("cold", child.COLD, {}, START_LIMIT_SECONDS)
     importing = Case("import", child.IMPORTING, {"repeats": 2}, START_LIMIT_SECONDS)
@@ -97,7 +99,7 @@ def run_all(contestants: list[Contestant], todo: list[Group], repeats: int, most
         contestants: All contestants.
         todo: All measurements.
         repeats: How often at most.
-        most_seconds: No repeat is begun that would probably end after so many seconds.
+        most_seconds: No repeat is begun that would probably end after so many seconds, and nothing after them.
 
     Returns:
         What was found, and the number of repeats.
@@ -111,8 +113,29 @@ def run_all(contestants: list[Contestant], todo: list[Group], repeats: int, most
             return results, repeat
         for group in todo:
             for contestant in shuffled(contestants, len(contestants)):
-                measure_group(results, contestant, group, repeat)
+                if time.perf_counter() - begin < most_seconds:
+                    measure_group(results, contestant, group, repeat)
+                else:
+                    leave_out(results, contestant, group)
     return results, repeats
+
+
+def leave_out(results: Results, contestant: Contestant, group: Group) -> None:
+    """Say of cases that have no figure yet that there was no time for them."""
+    for case in group:
+        found = results[contestant.name, case.name]
+        if not found.figures and not found.problems:
+            found.refused = found.refused or OUT_OF_TIME
+
+
+def leave_larger_out(results: Results, contestant: Contestant, line: Mapping[str, Any]) -> None:
+    """Spare a contestant that was too slow for so many items all larger cases: they would show the same again."""
+    asked = next((count for count in ITEM_COUNTS if f"items_{count}" == line["case"]), 0)
+    if line.get("figures", {}).get("count", asked) < asked:
+        for larger in ITEM_COUNTS:
+            found = results.get((contestant.name, f"items_{larger}"))
+            if found and larger > asked and not found.figures:
+                found.refused = found.refused or TOO_SLOW
 
 
 def measure_group(results: Results, contestant: Contestant, group: Group, repeat: int) -> None:
@@ -125,6 +148,7 @@ def measure_group(results: Results, contestant: Contestant, group: Group, repeat
     begin = time.perf_counter()
     for line in measured(contestant, wanted):
         results[contestant.name, line["case"]].add(line)
+        leave_larger_out(results, contestant, line)
         report(repeat, contestant, line)
     if wanted:
         taken = f"[{repeat + 1}] {contestant.name}: {len(wanted)} cases in {time.perf_counter() - begin:.1f} s"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import secrets
@@ -19,12 +20,13 @@ from typing import IO, Any
 from contestants import BENCHMARKS, Contestant
 
 from dfmesh.cli.bench import child
-from dfmesh.cli.bench.resources import RUN_VARIABLE, marked_processes
+from dfmesh.cli.bench.resources import RUN_VARIABLE, descendants, marked_processes
 
 MESSAGES_SHOWN = 20
 START_LIMIT_SECONDS = 60.0
 STOP_LIMIT_SECONDS = 30.0
 READ_SIZE = 1 << 16
+PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ def run_child(contestant: Contestant, cases: Sequence[Case]) -> tuple[list[dict[
     """Let one child measure; gives its lines, and what went wrong if there are fewer of them than cases."""
     mark = secrets.token_hex(8)
     command = [*contestant.command, json.dumps([case.order() for case in cases])]
+    before = descendants(os.getpid())
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             command,
@@ -72,7 +75,7 @@ def run_child(contestant: Contestant, cases: Sequence[Case]) -> tuple[list[dict[
         try:
             lines, problem = read_lines(process, cases)
         finally:
-            end_all(process, mark)
+            end_all(process, mark, before)
         return lines, problem or failure(errors, process.returncode)
 
 
@@ -105,15 +108,31 @@ def read_lines(process: subprocess.Popen[bytes], cases: Sequence[Case]) -> tuple
     return found, f"timed out after {limits[min(len(found), len(cases))]:.3g} s"
 
 
-def end_all(process: subprocess.Popen[bytes], mark: str) -> None:
-    """End the child and whatever of the run is left, also what has left its process group."""
-    left = marked_processes(mark)
-    if process.poll() is None:
-        left.add(process.pid)
-    for pid in left:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    process.wait()
+def adopt_orphans() -> None:
+    """Become the parent of whatever is left by a child that ends, instead of the machine's first process."""
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def end_all(process: subprocess.Popen[bytes], mark: str, before: set[int]) -> None:
+    """End the child and whatever of the run is left.
+
+    What has left the child still carries its mark, or, where a program writes its title over its environment, is below
+    us since we adopted it.
+
+    Args:
+        process: The child.
+        mark: Its mark.
+        before: Processes below us when it was started.
+    """
+    while left := descendants(os.getpid()) - before | marked_processes(mark):
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.wait()
+        for pid in left:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
 
 
 def failure(errors: IO[bytes], exit_code: int) -> str:

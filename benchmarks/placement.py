@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import resource
 import statistics
 import subprocess
 import sys
@@ -194,16 +195,17 @@ def sizes_row(nodes: int, sites: int, candidates: int | None, shape: str, seeds:
 # The whole compiler
 
 
-def large_federation(folder: Path, sites: int) -> FederationConfig:
+def large_federation(folder: Path, sites: int, links: int | None = None) -> FederationConfig:
+    """Make one; links: how many of each site's links are declared, None for all."""
     draw = random.Random(7)
     names = [f"site{index}" for index in range(sites)]
     operations = {f"op.N{index}": {"parameters": {"x": {}, "y": {}}} for index in range(60)}
     document: dict[str, Any] = {"dfm": "1.0.0", "operations": operations, "sites": {}}
     for name in names:
+        others = [b for b in names if b != name]
         sends = {
             b: {"fixed-time": draw.uniform(0, 0.1), "bandwidth": draw.choice([1e6, 1e7, 1e8])}
-            for b in names
-            if b != name
+            for b in (others if links is None else draw.sample(others, links))
         }
         document["sites"][name] = {"interface": {}, "send-cost": sends}
     for operation in operations:
@@ -251,6 +253,22 @@ def whole_compiler(repeats: int) -> None:
     for name, run in passes.items():
         print(f"| {name} | {min(timed(run) for _ in range(repeats)) * 1000:.0f} ms |")
     print("\n" + str(compiled.placement.certificate))
+
+
+def wide_compiler() -> None:
+    """Thousands of sites: time and memory of the whole compiler."""
+    print("\n1,000 statements over 3,000 sites, the whole compiler\n")
+    with tempfile.TemporaryDirectory() as folder:
+        config = large_federation(Path(folder), 3_000, links=10)
+    pipeline = large_pipeline(config, 1_000)
+    home = next(iter(config.sites))
+    print("| objective | processor time | gap | memory, most so far |", "|---|---|---|---|", sep="\n")
+    for objective in Objective:
+        begin = time.process_time()
+        compiled = compile_pipeline(pipeline, config, home, objective=objective)
+        seconds, gap = time.process_time() - begin, compiled.placement.certificate.gap
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"| {objective.value} | {seconds:.1f} s | {gap:.1%} | {memory:.0f} MB |", flush=True)
 
 
 def timed(run: Callable[[], object]) -> float:

@@ -14,6 +14,7 @@ import contestants
 import measure
 import plotting
 import table
+from measured_child import adopt_orphans
 
 from dfmesh.cli.bench.report import machine
 
@@ -54,6 +55,7 @@ def footnotes(entered: list[contestants.Contestant], described: dict[str, Any], 
 
 def main() -> None:
     options = arguments()
+    adopt_orphans()
     most_seconds = min(60 * options.minutes, QUICK_SECONDS if options.quick else float("inf"))
     date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     described = {"date": date, **machine()}

@@ -118,8 +118,8 @@ def scaled_down(row: Row, measurement: Measurement) -> str:
 
 def trouble(measurement: Measurement) -> str:
     """Why there are fewer figures than repeats."""
-    if measurement.refused or not measurement.problems:
-        return measurement.refused
+    if not measurement.problems:
+        return "" if measurement.figures else measurement.refused
     problem = measurement.problems[0].replace("|", "/")
     worst = problem if len(problem) <= WIDEST_PROBLEM else f"{problem[: WIDEST_PROBLEM - 3]}..."
     return f"{len(measurement.problems)} more {worst}" if measurement.figures else worst

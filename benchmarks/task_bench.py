@@ -18,7 +18,7 @@ import contestants
 import measure
 import plotting
 from granularity import WORKERS, iteration_seconds
-from measured_child import Case
+from measured_child import Case, adopt_orphans
 from table import Table, cell
 from task_graphs import PATTERNS, graph
 
@@ -72,6 +72,7 @@ def tabled(results: measure.Results, patterns: list[str], names: list[str]) -> T
 
 def main() -> None:
     options = arguments()
+    adopt_orphans()
     described = {"date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), **machine()}
     entered = [contestants.dfmesh(), *map(contestants.peer, options.peers)]
     results, turn = measure_all(options, entered)

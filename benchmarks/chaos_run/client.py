@@ -154,9 +154,13 @@ class Client:
 
     def _connect(self) -> None:
         begin = time.monotonic()
-        session = self._federation.session(output=lambda site, line: self._output.append(f"[{site}] {line}"))
+        session = self._federation.session(output=self._site_output)
         self._session = session.connect()
         self._report("connected", seconds=time.monotonic() - begin, sites=list(self._process_ids().values()))
+
+    def _site_output(self, site: str, line: str) -> None:
+        self._output.append(f"[{site}] {line}")
+        print(f"[{site}] {line}", file=sys.stderr)
 
     def _close(self) -> None:
         session, sites = self._session, self._process_ids()

@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import random
-import shutil
 import signal
 import sys
 import time
@@ -16,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from chaos_run.host_keeper import HostKeeper, OpenJobs
-from chaos_run.leftovers import MARK, marked_processes, open_sockets, shared_memory, stray_files
+from chaos_run.leftovers import MARK, complaints, marked_processes, open_sockets, shared_memory, stray_files
 from chaos_run.tally import Tally
 
 BENCHMARKS = Path(__file__).resolve().parents[1]
-ORPHAN_LIMIT = 30.0
+ORPHAN_LIMIT = 60.0
 """Seconds within which nothing may be left of a client that was killed."""
 END_LIMIT = 180.0
 SILENCE_LIMIT = 200.0
@@ -58,20 +57,25 @@ ROLES = {
 class Driver:
     """One run."""
 
-    def __init__(self, seed: int, minutes: float, directory: Path, roles: list[str]) -> None:
+    def __init__(
+        self, seed: int, minutes: float, directory: Path, roles: list[str], most_jobs: int | None = None
+    ) -> None:
         """Begin.
 
         Args:
             seed: Of all choices.
-            minutes: How long.
+            minutes: How long at most.
             directory: Where everything of the run goes.
             roles: Names of the clients.
+            most_jobs: After how many jobs to end; None for no such limit.
         """
         self.tally = Tally()
         self._seed = seed
         self._seconds = minutes * 60
         self._directory = directory
         self._roles = roles
+        self._most_jobs = most_jobs
+        self._over = asyncio.Event()
         self._mark = f"{os.getpid()}-{seed}"
         self._open_jobs = OpenJobs()
         self._records = (directory / "records.jsonl").open("a")
@@ -84,16 +88,21 @@ class Driver:
         begin = time.monotonic()
         async with asyncio.TaskGroup() as group:
             shown = group.create_task(self._show(begin))
+            ending = asyncio.get_running_loop().call_later(self._seconds, self._over.set)
             host = self._make_host() if any(ROLES[name].hosted for name in self._roles) else None
             keeping = None if host is None else group.create_task(host.run())
-            await asyncio.gather(*(self._keep_up(name, begin + self._seconds) for name in self._roles))
+            await asyncio.gather(*(self._keep_up(name) for name in self._roles))
+            ending.cancel()
             if host is not None and keeping is not None:
                 host.end()
                 await keeping
+                self.tally.hosting = host.seconds
             shown.cancel()
+            self.tally.minutes = (time.monotonic() - begin) / 60
         for name, said in self.tally.growth():
             self._wrong(name, said)
         await self._check_leftovers(before)
+        self._check_output()
         self._records.close()
 
     async def _show(self, begin: float) -> None:
@@ -118,26 +127,30 @@ class Driver:
 
     # Clients
 
-    async def _keep_up(self, name: str, end: float) -> None:
+    async def _keep_up(self, name: str) -> None:
         source = random.Random(f"{self._seed}/{name}/driver")
         incarnation = 0
-        while time.monotonic() < end - 1:
-            await self._live(name, incarnation, source, end)
+        while not self._over.is_set():
+            await self._live(name, incarnation, source)
             incarnation += 1
 
-    async def _live(self, name: str, incarnation: int, source: random.Random, end: float) -> None:
+    async def _live(self, name: str, incarnation: int, source: random.Random) -> None:
         role = ROLES[name]
         mark = f"{self._mark}-{name}-{incarnation}."
         process = await self._start(name, incarnation, mark)
         reading = asyncio.create_task(self._read(name, process))
         pauses = random.Random(f"{self._seed}/{name}/{incarnation}/pauses")
         pausing = asyncio.create_task(self._pause(process, pauses))
-        life = source.uniform(10, 40) if role.mortal else float("inf")
-        done, _ = await asyncio.wait([reading], timeout=min(life, max(0.0, end - time.monotonic())))
+        over = asyncio.create_task(self._over.wait())
+        life = source.uniform(10, 40) if role.mortal else None
+        done, _ = await asyncio.wait([reading, over], timeout=life, return_when=asyncio.FIRST_COMPLETED)
         pausing.cancel()
-        await asyncio.wait([pausing])
-        killed = not done and time.monotonic() < end
-        if killed:
+        over.cancel()
+        await asyncio.wait([pausing, over])
+        killed = not done
+        if reading in done and not self._over.is_set():
+            self._wrong(name, f"client ended by itself; see {self._errors(name)}")
+        elif killed:
             number = source.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
             self.tally.faults[f"client killed ({number.name})"] += 1
             process.send_signal(number)
@@ -222,6 +235,8 @@ class Driver:
             record = json.loads(line)
             self.tally.take(name, record)
             self._open_jobs.take(record)
+            if self._most_jobs is not None and self.tally.jobs.total() >= self._most_jobs:
+                self._over.set()
             self._records.write(json.dumps({"client": name, **record}) + "\n")
             if record["kind"] == "wrong":
                 _print_wrong(name, record)
@@ -250,6 +265,15 @@ class Driver:
             slow = {"client": name, "kind": "slow end", "seconds": self.tally.orphans[-1], "processes": seen}
             self._records.write(json.dumps(slow) + "\n")
 
+    def _check_output(self) -> None:
+        """Look for errors that nobody expected in what clients, hosts and their sites have printed."""
+        for path in sorted(self._directory.glob("*.stderr")):
+            with path.open(errors="replace") as lines:
+                found = complaints(lines)
+            if found:
+                self._wrong(path.stem, f"{len(found)} complaints in {path}, the first ones:")
+                print(*found[:3], sep="\n", flush=True)
+
     async def _check_leftovers(self, shared_before: set[str]) -> None:
         for what, left in (
             ("processes", marked_processes(self._mark)),
@@ -259,10 +283,6 @@ class Driver:
         ):
             if left:
                 self._wrong("", f"{what} are left: {left}")
-
-    def forget(self) -> None:
-        """Remove the directory of the run."""
-        shutil.rmtree(self._directory, ignore_errors=True)
 
 
 def _print_wrong(name: str, record: dict[str, Any]) -> None:

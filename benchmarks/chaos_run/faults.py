@@ -55,8 +55,8 @@ class Profile:
 _HARMLESS_KINDS = {"cancel": 0.34, "site stopped for a while": 0.33, "slow site": 0.33}
 PROFILES = {
     "steady": Profile(0.0, 0.3, _HARMLESS_KINDS),
-    "stormy": Profile(0.05, 0.25, {**_HARMLESS_KINDS, "site killed": 0.12, "homesite killed": 0.04}, closes=True),
-    "hosted": Profile(0.04, 0.25, {**_HARMLESS_KINDS, "site killed": 0.07, "homesite killed": 0.03}),
+    "stormy": Profile(0.07, 0.25, {**_HARMLESS_KINDS, "site killed": 0.2, "homesite killed": 0.07}, closes=True),
+    "hosted": Profile(0.05, 0.25, {**_HARMLESS_KINDS, "site killed": 0.12, "homesite killed": 0.04}),
 }
 """In `steady` no process dies, so that growth shows; in `stormy` sites die; `hosted` is shared by several clients."""
 

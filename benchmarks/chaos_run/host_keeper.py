@@ -50,7 +50,11 @@ class OpenJobs:
 
 
 class HostKeeper:
-    """Starts the host again whenever it has ended."""
+    """Starts the host again whenever it has ended.
+
+    Attributes:
+        seconds: How long each start took.
+    """
 
     def __init__(
         self,
@@ -71,6 +75,7 @@ class HostKeeper:
             wrong: Notes what is wrong.
             check_gone: Waits until nothing is left of what has a mark.
         """
+        self.seconds: list[float] = []
         self._random = source
         self._directory = directory
         self._environment = environment
@@ -95,10 +100,14 @@ class HostKeeper:
         with (self._directory / "host.stderr").open("a") as errors:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "dfmesh", "up", str(FEDERATION), "--json"),
-                stdout=errors,
+                stdout=asyncio.subprocess.PIPE,
                 stderr=errors,
                 env=self._environment(mark),
             )
+        began = time.monotonic()
+        if process.stdout is not None:
+            await process.stdout.readline()  # It says so when it is up.
+            self.seconds.append(time.monotonic() - began)
         ended = asyncio.create_task(process.wait())
         asked = asyncio.create_task(self._end.wait())
         life = self._random.uniform(25, 90)

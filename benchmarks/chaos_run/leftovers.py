@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import statistics
+from collections.abc import Iterable
 from pathlib import Path
 
 MARK = "DFMESH_CHAOS"
 """Environment variable by which all processes of a run are known, those that adapters start too."""
+
+_COMPLAINT = re.compile(r"^(ERROR|CRITICAL) |was never retrieved|was never awaited|^Exception ignored")
+
+_INTERRUPTED = ("KeyboardInterrupt", "asyncio.exceptions.CancelledError")
 
 MOST_GROWTH = {"memory": 64 * 2**20, "shared": 256 * 2**20, "descriptors": 12, "threads": 24}
 """By how much what a process holds in calm phases may grow from the second fifth of the run to the last one.
@@ -58,6 +64,33 @@ def stray_files(directory: Path) -> list[str]:
     stray += [path for path in (directory / "cache").rglob("*") if ".draft" in path.name or path.suffix == ".tmp"]
     stray += [path for path in (directory / "cache").rglob("*") if path.is_socket()]
     return sorted(str(path.relative_to(directory)) for path in stray)
+
+
+def complaints(lines: Iterable[str]) -> list[str]:
+    """Find what a process says of errors that it did not expect, among the lines that it printed.
+
+    Tracebacks of processes that were interrupted, and what dfmesh warns of, are none.
+    """
+    found: list[str] = []
+    traceback: list[str] = []
+    ended = False  # The traceback; another one may follow that was raised meanwhile.
+    for line in [*lines, "."]:
+        text = re.sub(r"^\[\w+\] ", "", line.rstrip())
+        if traceback and not ended:
+            traceback.append(text)
+            ended = text[:1] not in (" ", "+", "|", "")
+        elif text.startswith("Traceback (most recent call last)"):
+            traceback.append(text)
+            ended = False
+        elif traceback and (not text or text.startswith(("During handling of", "The above exception"))):
+            continue
+        else:
+            if traceback and not traceback[-1].startswith(_INTERRUPTED):
+                found.append("\n".join(traceback[-8:]))
+            traceback = []
+            if _COMPLAINT.search(text):
+                found.append(text)
+    return found
 
 
 def growth(samples: list[dict[str, float]]) -> list[str]:

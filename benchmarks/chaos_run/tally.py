@@ -18,6 +18,7 @@ class Tally:
         self.templates: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
         self.wrong: list[dict[str, Any]] = []
+        self.minutes = 0.0
         self.results = 0
         self.survived = 0
         self.adopted = 0
@@ -25,6 +26,7 @@ class Tally:
         self.cancelling: list[float] = []
         self.recoveries: list[float] = []
         self.connecting: list[float] = []
+        self.hosting: list[float] = []
         self.orphans: list[float] = []
         self.held: dict[str, list[dict[str, float]]] = defaultdict(list)
 
@@ -62,6 +64,7 @@ class Tally:
     def as_json(self) -> dict[str, Any]:
         """Give all of it."""
         return {
+            "minutes": self.minutes,
             "jobs": dict(self.jobs),
             "templates": dict(self.templates),
             "faults": dict(self.faults),
@@ -73,14 +76,15 @@ class Tally:
             "cancelling_seconds": _spread(self.cancelling),
             "recovery_seconds": _spread(self.recoveries),
             "connecting_seconds": _spread(self.connecting),
+            "hosting_seconds": _spread(self.hosting),
             "orphan_seconds": _spread(self.orphans),
             "held": {name: [samples[0], samples[-1]] for name, samples in self.held.items()},
             "wrong": self.wrong,
         }
 
-    def table(self, minutes: float) -> str:
+    def table(self) -> str:
         """Show all of it."""
-        lines = ["", f"{self.faults.total():,} faults in {minutes:.1f} minutes"]
+        lines = ["", f"{self.faults.total():,} faults in {self.minutes:.1f} minutes"]
         lines += [f"  {count:7,}  {kind}" for kind, count in self.faults.most_common()]
         lines += ["", f"{self.jobs.total():,} jobs with {self.results:,} results, each checked"]
         lines += [f"  {count:7,}  {outcome}" for outcome, count in self.jobs.most_common()]
@@ -91,6 +95,7 @@ class Tally:
             ("it was over after it was cancelled within", self.cancelling),
             ("all sites worked again after a storm within", self.recoveries),
             ("sites and first result after a start within", self.connecting),
+            ("a host was up after a start within", self.hosting),
             ("no process was left after the kill of a client within", self.orphans),
         ):
             if values:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 
 import measuring
 
-from dfmesh.cli.bench.measures import check
+from dfmesh.cli.bench.measures import check, check_probes
 from dfmesh.cli.bench.system import SITES, CannotStateError, Client, System
 
 PLACE = "result"
@@ -141,7 +141,7 @@ class NvDfmCore(System):
         sets = [{"size": size, "index": index} for index in range(count)]
         found = self._run(self._write_array, "Array", ("size", "index"), "b", sets=sets).finish()
         expected = probes(size, count)
-        check(sorted(found), sorted(expected), "the arrays")
+        check_probes(sorted(found), sorted(expected))
         return expected
 
     def fresh_array(self, size: int) -> float:

@@ -118,17 +118,27 @@ def test_everything_that_a_measurement_started_is_ended():
     from contestants import Contestant
     from measured_child import Case, measured
 
-    from dfmesh.cli.bench.resources import RUN_VARIABLE
-
     script = (
-        "import json, os, subprocess, sys\n"
+        "import json, subprocess\n"
         "child = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
-        f"print(json.dumps({{'case': 'only', 'figures': {{'pid': child.pid}}, 'mark': os.environ['{RUN_VARIABLE}']}}))\n"
+        "print(json.dumps({'case': 'only', 'figures': {'pid': child.pid}}))\n"
     )
     contestant = Contestant("pretended", (sys.executable, "-c", script), dict(os.environ), "")
     [line] = measured(contestant, [Case("only", "any", {}, 10)])
     left = Path(f"/proc/{line['figures']['pid']}/cmdline")
     assert not left.exists() or left.read_bytes() == b""  # ended; whoever inherited it may not have asked yet
+
+
+def test_who_is_too_slow_is_spared_larger_cases():
+    from contestants import Contestant
+    from measure import TOO_SLOW, Measurement, leave_larger_out
+
+    slow = Contestant("slow", (), {}, "")
+    results = {("slow", f"items_{count}"): Measurement() for count in (1_000, 10_000, 100_000)}
+    leave_larger_out(results, slow, {"case": "items_1000", "figures": {"count": 1_000.0}})
+    assert [found.refused for found in results.values()] == ["", "", ""]
+    leave_larger_out(results, slow, {"case": "items_10000", "figures": {"count": 4_300.0}})
+    assert [found.refused for found in results.values()] == ["", "", TOO_SLOW]
 
 
 def test_the_table_says_what_is_missing_and_why():

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,3 +47,26 @@ def test_a_job_that_loses_one_site_after_the_other_ends(session: dfmesh.Session)
             break
     assert job.wait(LIMIT)
     assert sorted((error.kind, error.site) for error in job.errors) == [("SiteLost", "north"), ("SiteLost", "south")]
+
+
+def test_a_session_whose_host_is_gone_takes_no_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It took them, and they never ended."""
+    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+        (tmp_path / name).mkdir(mode=0o700)
+    federation = dfmesh.Federation.load(FEDERATION)
+    with Pipeline() as p:
+        Yield(federation.ops.chaos.Wait(seconds=30, x=1, site="home"))
+    command = [sys.executable, "-m", "dfmesh", "up", str(FEDERATION), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as host:
+        assert host.stdout is not None
+        assert b"up" in host.stdout.readline()
+        session = federation.session("up").connect()
+        job = session.submit(p)
+        session.jobs()
+        host.kill()
+        assert job.wait(LIMIT)
+        assert [error.kind for error in job.errors] == ["HostLost"]
+        with pytest.raises(dfmesh.SessionError, match="is gone"):
+            session.submit(p)
+        session.close()

@@ -13,6 +13,7 @@ from chaos_run.case import Case, Draft
 from chaos_run.client import FEDERATION
 from chaos_run.faults import PROFILES, Loss
 from chaos_run.faulty_templates import leaves, raising_loop
+from chaos_run.leftovers import complaints
 from chaos_run.oracle import Outcome, judge
 from chaos_run.templates import many_sets, side_by_side
 from chaos_run.worker import draw_job
@@ -148,3 +149,31 @@ def test_a_job_follows_from_its_name(federation: dfmesh.Federation, tmp_path: Pa
         assert first.faults == second.faults
         assert first.case.pipeline.model_dump_json() == second.case.pipeline.model_dump_json()
         assert first.case.sets == second.case.sets
+
+
+def test_complaints_are_found_among_what_processes_print() -> None:
+    quiet = [
+        "[north] WARNING dfmesh.engine: chaos.Loop did not stop",
+        "Fatal Python error: Aborted",
+        "Traceback (most recent call last):",
+        '  File "a.py", line 1, in run',
+        "SessionError: no host",
+        "",
+        "During handling of the above exception, another exception occurred:",
+        "",
+        "Traceback (most recent call last):",
+        '  File "a.py", line 2, in run',
+        "KeyboardInterrupt",
+    ]
+    assert complaints(quiet) == []
+    loud = [
+        "[home] ERROR dfmesh.engine: site home",
+        "[home] Traceback (most recent call last):",
+        "[home]   File",
+        "[home] KeyError: 1",
+    ]
+    assert [text.splitlines()[-1] for text in complaints([*quiet, *loud, *quiet])] == [
+        "ERROR dfmesh.engine: site home",
+        "KeyError: 1",
+    ]
+    assert complaints(loud[1:])[0].endswith("KeyError: 1")

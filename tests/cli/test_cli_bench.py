@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_process import dfmesh
+from cli_process import start
 
 from dfmesh.cli.bench import measures, resources
 from dfmesh.cli.bench.figures import Row, Spread, Unit
@@ -31,9 +31,13 @@ def own_temporary_directory(tmp_path, monkeypatch):
 
 def test_bench_measures_itself_and_leaves_nothing(tmp_path, monkeypatch, own_temporary_directory):
     monkeypatch.setenv(resources.RUN_VARIABLE, "test-of-bench")
-    done = dfmesh("bench", *SMALLEST, "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    process = start("bench", *SMALLEST, "--json", cwd=tmp_path)
+    try:
+        output, errors = process.communicate(timeout=110)
+    finally:
+        process.kill()
+    assert process.returncode == 0, errors
+    found = json.loads(output)
     assert found["machine"]["cores"] == os.cpu_count()
     rows = {(row["case"], row["figure"]): row for row in found["rows"]}
     assert [key for key, row in rows.items() if row["dfmesh"] is None and row["trouble"] is None] == []
@@ -180,3 +184,11 @@ def test_columns_are_shared_between_two_workers():
     assert [worker_of(column, 4) for column in range(4)] == [0, 0, 1, 1]
     assert [worker_of(column, 3) for column in range(3)] == [0, 0, 1]
     assert ends([Task(0, ()), Task(1, ()), Task(0, (0, 1))]) == [2]
+
+
+def test_probes_may_differ_in_the_last_digit_only():
+    measures.check_probes([32818.27410365738, 1.0], [32818.27410365737, 1.0])
+    with pytest.raises(measures.WrongResultError, match="the arrays"):
+        measures.check_probes([32818.27, 1.0], [32818.28, 1.0])
+    with pytest.raises(measures.WrongResultError, match="the arrays"):
+        measures.check_probes([1.0], [1.0, 2.0])

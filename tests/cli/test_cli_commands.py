@@ -127,6 +127,14 @@ def test_explain_as_table_json_and_mermaid(shop):
     assert both.returncode == 2
 
 
+def test_explain_for_another_objective(shop):
+    done = dfmesh("explain", "shop.dfm.yaml", "shopping.py", "--objective", "bytes", "--json", cwd=shop)
+    document = json.loads(done.stdout)
+    assert document["objective"] == "bytes"
+    assert document["bytes_moved"] >= 0
+    assert dfmesh("explain", "shop.dfm.yaml", "shopping.py", "--objective", "luck", cwd=shop).returncode == 2
+
+
 def test_a_document_is_a_pipeline_too(shop):
     sys.path.insert(0, str(shop))
     try:

@@ -101,6 +101,20 @@ def test_a_conflict_is_told_with_the_fewest_rules_and_both_files(tmp_path: Path)
     assert files == {Path(__file__).name, "rules.dfm.yaml"}
 
 
+def test_a_conflict_among_hundreds_of_rules_is_told_as_shortly(tmp_path: Path) -> None:
+    sites = {f"s{number}": offering("d.Read", "d.Work", residency=["hub"]) for number in range(4)}
+    config = federation(tmp_path, sites | {"hub": offering("d.Mean"), "abroad": offering("d.Mean"), "home": {}})
+    with Pipeline() as pipeline:
+        for _ in range(150):
+            config.ops.d.Mean(x=config.ops.d.Work(x=config.ops.d.Read(site="s1"), site="s1"), site=BestOf())
+        config.ops.d.Mean(x=config.ops.d.Read(site="s2"), site="abroad")
+    with pytest.raises(PipelineError, match="cannot be placed") as caught:
+        placed(config, pipeline, "home")
+    summary, *rules = caught.value.faults
+    assert summary.message.startswith("3 rules cannot all be kept")
+    assert {rule.message.partition(" (")[0] for rule in rules} == {"d.Read", "d.Mean", "results of d.Read"}
+
+
 def test_results_that_may_not_go_to_the_homesite_cannot_be_yielded(tmp_path: Path) -> None:
     config = federation(tmp_path, {"clinic": offering("d.Read", residency=[]), "home": {}})
     with Pipeline() as pipeline:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from placement_problems import SHAPES, make
+from placement_problems import SHAPES, cost, make
 
 from dfmesh.compiler.placement import Objective, Placement, place
 
@@ -38,6 +38,26 @@ def test_one_problem_of_five_hundred_over_fifty_is_within_a_hundredth(shape: str
 @pytest.mark.parametrize("shape", SHAPES)
 def test_one_problem_of_a_thousand_over_twenty_is_within_a_hundredth(shape: str) -> None:
     assert placed(shape, 1_000, 20, 4).certificate.gap <= 0.01
+
+
+@pytest.mark.parametrize("shape", ["chain", "in-tree", "out-tree", "fan"])
+def test_five_hundred_that_may_be_at_any_of_fifty_sites_are_within_a_hundredth(shape: str) -> None:
+    assert placed(shape, 500, 50, 50).certificate.gap <= 0.01
+
+
+@pytest.mark.parametrize("objective", [Objective.BYTES, Objective.MONEY], ids=lambda objective: objective.value)
+@pytest.mark.parametrize("shape", ["chain", "in-tree", "out-tree", "diamonds"])
+def test_bytes_and_money_of_five_hundred_are_within_a_hundredth(shape: str, objective: Objective) -> None:
+    assert placed(shape, 500, 50, 5, objective).certificate.gap <= 0.01
+
+
+@pytest.mark.parametrize("objective", list(Objective), ids=lambda objective: objective.value)
+def test_a_large_problem_is_placed_as_its_certificate_says(objective: Objective) -> None:
+    stated = make((1, "stated"), "dag", 300, 12, candidates=4)
+    placement = place(stated.graph, stated.costs, stated.home, stated.sites, objective)  # type: ignore[arg-type]
+    found = cost(stated, placement.sites, objective.value)[0]
+    assert found == pytest.approx(placement.certificate.cost, abs=1e-5)
+    assert placement.certificate.bound <= found + 1e-6
 
 
 @pytest.mark.parametrize("objective", [Objective.BYTES, Objective.MONEY], ids=lambda objective: objective.value)

@@ -6,6 +6,7 @@ import asyncio
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from up_host import UpHost, doubling, holding, one, open_gate, values_of, wait_f
 
 from dfmesh import Federation, JobCancelledError, JobError, Pipeline, SessionError, Yield
 from dfmesh.session import Session
+from dfmesh.session.host import Host
 
 CLIENT = """
 import os, sys
@@ -240,6 +242,44 @@ def test_a_job_can_be_forgotten_when_it_is_over(session: Session, federation: Fe
     assert job.id not in [entry.id for entry in session.jobs()]
     with pytest.raises(SessionError, match="there is no job"):
         session.attach(job.id)
+
+
+def test_what_is_printed_in_the_time_of_a_job(session: Session, federation: Federation, tmp_path: Path) -> None:
+    up = federation.ops.up
+    with Pipeline() as pipeline:
+        said = up.Say(text="before the gate")
+        held = up.Hold(x=1, gates=str(tmp_path), after=said)
+        Yield(up.Say(text="behind the gate", after=held), place="said")
+    job = session.submit(pipeline)
+    parts: list[bytes] = []
+
+    def take(data: bytes, end: bool) -> None:
+        parts.append(data)
+        if data:
+            open_gate(tmp_path)
+
+    with Host(federation.config.path) as host:
+        host.lines(take, job.id, follow=True)
+        lines = b"".join(parts).decode().splitlines()
+        assert [line.split(" ", 1)[1] for line in lines] == ["a before the gate", "a behind the gate"]
+        job.result(timeout=30)
+        again: list[bytes] = []
+        host.lines(lambda data, end: again.append(data), job.id)
+        assert again == [b"".join(parts)]
+
+
+def test_many_clients_at_once(federation: Federation) -> None:
+    def client(number: int) -> list[list[int]]:
+        with federation.session(target="up") as session:
+            jobs = [session.submit(doubling(federation), n=number + more) for more in range(10)]
+            seen = [session.attach(job.id) for job in jobs]
+            assert [job.result(timeout=60)["doubled"] for job in jobs] == [job.result()["doubled"] for job in seen]
+            return [job.result()["doubled"] for job in seen]
+
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(client, range(8)))
+    for number, lists in enumerate(found):
+        assert lists == [[2 * x for x in range(number + more)] for more in range(10)]
 
 
 def test_in_coroutines(federation: Federation) -> None:

@@ -38,6 +38,8 @@ _PIPELINE_HELP = (
     "Pipeline: a JSON document, or a Python file with `build(federation)` or a variable `pipeline`; "
     "`file.py:name` picks another name."
 )
+
+
 class ObjectiveChoice(enum.StrEnum):
     """What the sites of operations are chosen for."""
 
@@ -116,8 +118,9 @@ def explain(
     if as_json and as_mermaid:
         raise typer.BadParameter("give one of --json and --mermaid")
     with reported(as_json=as_json):
-        form = "json" if as_json else "mermaid" if as_mermaid else "table"
-        explain_pipeline(file, pipeline, homesite, form, objective.value)
+        explain_pipeline(
+            file, pipeline, homesite, "json" if as_json else "mermaid" if as_mermaid else "table", objective.value
+        )
 
 
 @app.command(short_help="Predict how a pipeline runs: time, bytes, bottleneck.")

@@ -44,9 +44,7 @@ def compile_files(
     federation = Federation.load(file)
     if homesite is not None and homesite not in federation.sites:
         raise CommandError(f"--homesite {homesite}: no such site; {did_you_mean(homesite, federation.sites)}")
-    return federation, federation.compile(
-        load_pipeline(pipeline, federation), homesite=homesite, objective=objective
-    )
+    return federation, federation.compile(load_pipeline(pipeline, federation), homesite=homesite, objective=objective)
 
 
 def load_pipeline(source: str, federation: Federation) -> Pipeline:

@@ -168,7 +168,11 @@ class Costs:
 
         order = {site: position for position, site in enumerate(sites)}
         shape = len(order), len(order)
-        latency, per_byte, price = np.full(shape, DEFAULT_LATENCY), np.full(shape, 1 / DEFAULT_BANDWIDTH), np.zeros(shape)
+        latency, per_byte, price = (
+            np.full(shape, DEFAULT_LATENCY),
+            np.full(shape, 1 / DEFAULT_BANDWIDTH),
+            np.zeros(shape),
+        )
         declared = {(source, end) for source in sites for end in self._federation.sites[source].send_cost}
         for source, destination in sorted(declared | set(self.measured.links)):
             if source in order and destination in order:

@@ -148,9 +148,10 @@ class Explanation:
         """Say in one line what the whole is estimated to cost."""
         proof = "no choice of sites costs less" if self.gap == 0 else f"at most {self.gap:.2%} above the least"
         money = f", {self.money:.4g} to pay" if self.money else ""
-        asked = "" if self.objective == "time" else f" in {self.objective}"
+        if self.objective != "time":
+            proof += f" in {self.objective}"
         return (
-            f"estimated {seconds_text(self.seconds)}, {bytes_text(self.bytes_moved)} between sites{money}; {proof}{asked} "
+            f"estimated {seconds_text(self.seconds)}, {bytes_text(self.bytes_moved)} between sites{money}; {proof} "
             "(one parameter set, each loop body once)"
         )
 
@@ -307,7 +308,11 @@ def _cost_reason(node: Node, compiled: CompiledPipeline, other: Alternative, sta
     if objective is Objective.MONEY and other.money > 0:
         cheaper = costs.compute_price(node, here) < costs.compute_price(node, other.site)
         return "computes cheapest here" if cheaper else "sending costs less"
-    if objective is Objective.TIME and other.seconds >= least and costs.compute(node, other.site) - costs.compute(node, here) >= least:
+    if (
+        objective is Objective.TIME
+        and other.seconds >= least
+        and costs.compute(node, other.site) - costs.compute(node, here) >= least
+    ):
         return "computes fastest here"
     if other.seconds <= 0 and other.bytes_moved <= 0:
         return ""

@@ -404,6 +404,7 @@ class Calls:
                 if left == 0 or value is END or self._closed or self._streams.get(call) is not stream:
                     break
                 self._outcome.items(call, [value], time.perf_counter() - started, more=True)
+                value = END
         except asyncio.CancelledError as error:
             if self._closed:
                 raise

@@ -26,13 +26,20 @@ def available() -> bool:
 def processes_of_run() -> set[int]:
     """Find the processes of the measurement: this one, those below it, those that carry its mark."""
     mark = os.environ.get(RUN_VARIABLE)
+    found = {os.getpid()} | descendants(os.getpid())
+    return found | marked_processes(mark) if mark else found
+
+
+def descendants(pid: int) -> set[int]:
+    """Find the processes below another."""
     children = _children()
-    found, todo = {os.getpid()}, [os.getpid()]
+    found: set[int] = set()
+    todo = [pid]
     while todo:
         more = children.get(todo.pop(), set()) - found
         todo += more
         found |= more
-    return found | marked_processes(mark) if mark else found
+    return found
 
 
 def marked_processes(mark: str) -> set[int]:

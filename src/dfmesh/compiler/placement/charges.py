@@ -21,6 +21,10 @@ MONEY_UNIT = 1e-6
 """Least difference of money that counts."""
 
 
+SMALL = 4_000_000
+"""Entries up to which the charges of all shipments between all sites are kept."""
+
+
 @dataclass(frozen=True, eq=False)
 class Charges:
     """What a placement is charged.
@@ -46,11 +50,22 @@ class Charges:
 
     def between(self, shipment: int, sources: Indices, destinations: Indices) -> Whole:
         """Give the charge of one shipment from some sites to some, `[source, destination]`."""
-        return self._whole(self.amounts[shipment] * self.prices[np.ix_(sources, destinations)])
+        between = np.ix_(sources, destinations)
+        if self._is_small:
+            known: Whole = self.shipping[shipment][between]
+            return known
+        return self._whole(self.amounts[shipment] * self.prices[between])
 
     def sending(self, shipment: int, source: int) -> Whole:
         """Give the charge of one shipment from one site to each."""
+        if self._is_small:
+            known: Whole = self.shipping[shipment, source].copy()
+            return known
         return self._whole(self.amounts[shipment] * self.prices[source])
+
+    @cached_property
+    def _is_small(self) -> bool:
+        return self.amounts.size * self.prices.size <= SMALL
 
     def _whole(self, amounts: Floats) -> Whole:
         return np.rint(amounts / self.unit).astype(np.int64) * self.weight

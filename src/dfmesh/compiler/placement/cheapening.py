@@ -83,9 +83,7 @@ class Cheapening:
         """Look at the placements with all that may be there at one site."""
         common = np.argsort(-domain.sum(0), kind="stable")[:GATHERED]
         for site in common.tolist():
-            chosen = [
-                site if may else known for known, may in zip(self.chosen, domain[:, site].tolist(), strict=True)
-            ]
+            chosen = [site if may else known for known, may in zip(self.chosen, domain[:, site].tolist(), strict=True)]
             self._consider(chosen, self.charges.total(self.problem, chosen))
 
     def _pass_on(self, messages: Messages, rounds: int) -> list[tuple[int, list[int]]]:

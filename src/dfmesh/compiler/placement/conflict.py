@@ -81,7 +81,9 @@ class _Rules:
             rule = self.costs.residency(self.graph.nodes[node], site)
             if rule is not None:
                 found.append(_Rule(node, site, rule.location))
-        return found + [_Rule(taker) for taker in sorted(self.takers[node]) if self.graph.nodes[taker].candidates is not None]
+        return found + [
+            _Rule(taker) for taker in sorted(self.takers[node]) if self.graph.nodes[taker].candidates is not None
+        ]
 
     def _restrict(self, domain: dict[int, Flags], variable: int, allowed: Flags | None) -> None:
         known = domain.get(variable)

@@ -113,7 +113,9 @@ class _Replanning:
         if not takers and not drawn[source]:
             return
         exact = len(consumers) < MANY_TAKERS
-        there = np.unique([chosen[consumer] for consumer in consumers if not (exact and drawn[consumer])]).astype(np.intp)
+        there = np.unique([chosen[consumer] for consumer in consumers if not (exact and drawn[consumer])]).astype(
+            np.intp
+        )
         if drawn[source]:
             self._own[source] += self._charges.between(number, sites[source], there).sum(1)
             for taker in takers if exact else ():

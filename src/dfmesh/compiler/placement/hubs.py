@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dfmesh.compiler.placement.problem import Problem, Whole
+from dfmesh.compiler.placement.problem import Flags, Problem, Whole
 from dfmesh.compiler.placement.schedule import Neighbours, allowed_sites, rules_of
 
 EXCHANGES = 40
@@ -50,14 +50,14 @@ def resent(problem: Problem, neighbours: Neighbours, chosen: list[int], number: 
 
 
 def _apart(
-    problem: Problem, neighbours: Neighbours, rules: list, variable: int, chosen: list[int], number: int
+    problem: Problem, neighbours: Neighbours, rules: list[list[tuple[int, Flags]]], variable: int, chosen: list[int], number: int
 ) -> Whole:
     """Give a taker's charge per site without what the shipment itself costs."""
     charge = neighbours.at(variable, chosen, but=number)
     return np.where(allowed_sites(problem, rules, variable, chosen), charge, NEVER)
 
 
-def _located(apart: Whole, opening: Whole, open_sites: np.ndarray) -> np.ndarray:
+def _located(apart: Whole, opening: Whole, open_sites: Flags) -> Flags:
     everywhere = np.arange(len(opening))
     for _ in range(EXCHANGES):
         now = np.where(open_sites[None], apart, NEVER)
@@ -82,7 +82,7 @@ def _located(apart: Whole, opening: Whole, open_sites: np.ndarray) -> np.ndarray
     return open_sites
 
 
-def _exchange(apart: Whole, opening: Whole, open_sites: np.ndarray) -> tuple[int, int] | None:
+def _exchange(apart: Whole, opening: Whole, open_sites: Flags) -> tuple[int, int] | None:
     """Find the best site to close and to open at once; None if none saves anything."""
     now = np.where(open_sites[None], apart, NEVER)
     total = int(now.min(1).sum() + opening[open_sites].sum())
@@ -90,7 +90,9 @@ def _exchange(apart: Whole, opening: Whole, open_sites: np.ndarray) -> tuple[int
     for close in np.flatnonzero(open_sites).tolist():
         others = now.copy()
         others[:, close] = NEVER
-        left = np.minimum(others.min(1)[:, None], apart).sum(0) + int(opening[open_sites].sum()) - opening[close] + opening
+        left = (
+            np.minimum(others.min(1)[:, None], apart).sum(0) + int(opening[open_sites].sum()) - opening[close] + opening
+        )
         left[open_sites] = NEVER
         site = int(left.argmin())
         if left[site] < total and (best is None or left[site] < best[0]):

@@ -112,6 +112,16 @@ class Problem:
         delay: Floats = self.latency[between] + self.size[edge] * self.per_byte[between]
         return delay
 
+    def leaving(self, edge: int, site: int) -> Floats:
+        """Give the seconds of one edge from a site to each, `[site]`; its ends are of two variables."""
+        delay: Floats = self.latency[site] + self.size[edge] * self.per_byte[site]
+        return delay
+
+    def reaching(self, edge: int, site: int) -> Floats:
+        """Give the seconds of one edge from each site to one, `[site]`; its ends are of two variables."""
+        delay: Floats = self.latency[:, site] + self.size[edge] * self.per_byte[:, site]
+        return delay
+
     @cached_property
     def incoming(self) -> list[list[tuple[int, int]]]:
         """Edges of each receiving node, as edge and sending node."""

@@ -93,7 +93,7 @@ class Propagation:
         return _State(alive, closed, start, heads, tails, rest, [-1] * len(self.sites))
 
     def sharpen(self, heads: Floats, tails: Floats) -> None:
-        """Note heads and tails that are known from elsewhere, `[node, site]`, infinite heads where a node may not be."""
+        """Note heads and tails known from elsewhere, `[node, site]`; infinite heads where a node may not be."""
         state = self._root
         for node, own in enumerate(self._own):
             known = heads[node][self.sites[own]] - self._compute[node]

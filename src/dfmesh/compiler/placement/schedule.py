@@ -238,7 +238,7 @@ class Scheduler:
             here = chosen[variable]
             may = allowed_sites(problem, self._rules, variable, chosen)
             if may.sum() > 1 and max(ends[node] + tails[node] for node in members) >= critical:
-                late = self._late(variable, chosen, ends, tails)
+                late = self.late(variable, chosen, ends, tails)
                 if problem.limited:
                     late = np.maximum(late, busy + np.where(np.arange(len(busy)) == here, 0, problem.load[variable]))
                 chosen[variable] = _move(
@@ -257,7 +257,7 @@ class Scheduler:
             start = max(start, ends[source] + problem.delay[edge, chosen[problem.variable[source]], site].item())
         return float(start + problem.compute[node, site])
 
-    def _late(self, variable: int, chosen: list[int], ends: list[float], tails: list[float]) -> Floats:
+    def late(self, variable: int, chosen: list[int], ends: list[float], tails: list[float]) -> Floats:
         """Give the longest path through a variable for each of its sites, all others left where they are."""
         problem = self.problem
         rows: dict[int, Floats] = {}
@@ -268,14 +268,14 @@ class Scheduler:
                 if source in rows:
                     start = np.maximum(start, rows[source])
                 else:
-                    start = np.maximum(start, ends[source] + problem.delay[edge, chosen[problem.variable[source]]])
+                    start = np.maximum(start, ends[source] + problem.leaving(edge, chosen[problem.variable[source]]))
             rows[node] = start + problem.compute[node]
             longest = np.maximum(longest, rows[node])
             for edge, target in problem.outgoing[node]:
                 other = problem.variable[target]
                 if other != variable:
                     rest = problem.compute[target, chosen[other]] + tails[target]
-                    longest = np.maximum(longest, rows[node] + problem.delay[edge][:, chosen[other]] + rest)
+                    longest = np.maximum(longest, rows[node] + problem.reaching(edge, chosen[other]) + rest)
         return longest
 
 

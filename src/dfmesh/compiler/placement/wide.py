@@ -47,7 +47,12 @@ def place_wide(problem: Problem, objective: Objective, known: list[int]) -> tupl
         chosen, bound = _least_seconds(problem, narrow, listed, first)
         estimate = problem.estimate(chosen)
         certificate = Certificate(
-            objective, estimate.seconds, min(round(bound, SECOND_DIGITS), estimate.seconds), estimate.bytes_moved, 0.0, False
+            objective,
+            estimate.seconds,
+            min(round(bound, SECOND_DIGITS), estimate.seconds),
+            estimate.bytes_moved,
+            0.0,
+            False,
         )
     else:
         chosen, bound = _least_charges(problem, narrow, listed, first, objective)

@@ -43,13 +43,15 @@ def check_name(name: str) -> str:
 def runtime_directory() -> Path:
     """Give the directory for sockets, which only this user can enter; it is made if it is not there.
 
-    `$XDG_RUNTIME_DIR/dfmesh`, or a directory of this user where temporary files go.
+    `$XDG_RUNTIME_DIR/dfmesh` or, without that, a directory of this user where temporary files go.
 
     Raises:
         SessionError: it cannot be made, or others could enter or replace it.
     """
     base = os.environ.get("XDG_RUNTIME_DIR")
-    path = Path(base) / "dfmesh" if base else Path(tempfile.gettempdir()) / f"dfmesh-{os.getuid()}"
+    path = (
+        Path(base) / "dfmesh" if base and os.path.isdir(base) else Path(tempfile.gettempdir()) / f"dfmesh-{os.getuid()}"
+    )
     try:
         path.mkdir(mode=0o700, exist_ok=True)
         found = path.lstat()

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from dfmesh.targets.up.journal import Ended, Journal, Submission, read_lines, wr
 from dfmesh.targets.up.messages import JobAttached, JobEntry, JobOrigin, make_codec
 from dfmesh.targets.up.record_log import RecordLogError
 from dfmesh.targets.up.site_log import SiteLog
-from dfmesh.targets.up.streams import JournalStream, LinesStream, LogStream
+from dfmesh.targets.up.streams import LINES_GRACE, JournalStream, LinesStream, LogStream
 from dfmesh.targets.up.visitor import Visitor
 
 MOST_LINES = 2**20
@@ -30,8 +30,6 @@ MOST_LINES = 2**20
 
 _JOB_ID = re.compile(r"[0-9a-f]{16}")
 _INQUIRY_GRACE = 10.0
-_LINES_GRACE = 0.5
-"""Seconds after the end of a job in which lines still come that were printed before; they take another way."""
 _STOPPED = "the host was stopped while it ran"
 
 _log = logging.getLogger("dfmesh.up")
@@ -190,15 +188,15 @@ class Host:
         broken = self._store.ended[job].broken if job in self._store.ended else ""
         return JournalStream(job, number, self._store.results_path(job), self._running.get(job), broken, on_news)
 
-    def lines(self, number: int, job: str, *, follow: bool) -> LogStream | LinesStream:
+    def lines(self, number: int, job: str, on_news: Callable[[], None], *, follow: bool) -> LogStream | LinesStream:
         """Open what sites print for a client: all, or in the time of a job."""
         if not job:
-            return LogStream(number, self._log, 0, None, follow=follow)
+            return LogStream(number, self._log, 0, None, on_news, follow=follow)
         hosted = self._running.get(job)
         if hosted is not None:
-            return LogStream(number, self._log, hosted.log_begin, hosted, follow=follow)
+            return LogStream(number, self._log, hosted.log_begin, hosted, on_news, follow=follow)
         if job in self._lines_to_come:
-            return LogStream(number, self._log, self._lines_to_come[job], None, follow=False)
+            return LogStream(number, self._log, self._lines_to_come[job], None, on_news, follow=False)
         return LinesStream(number, read_lines(self._store.path(job)))
 
     def forget(self, job: str) -> None:
@@ -235,11 +233,22 @@ class Host:
             return
         job = self._running.get(message.job)
         if job is not None:
-            job.receive(message)
+            with self._failing(job):
+                job.receive(message)
+
+    @contextlib.contextmanager
+    def _failing(self, job: HostedJob) -> Iterator[None]:
+        """Whatever goes wrong with a job ends it, rather than leave somebody waiting."""
+        try:
+            yield
+        except Exception as error:
+            _log.exception("job %s cannot be gone on with", job.job)
+            job.fail(f"the host cannot go on with it: {type(error).__name__}: {error}")
 
     def _homesite_lost(self, lost: SiteLost) -> None:
         for job in list(self._running.values()):
-            job.homesite_lost(lost)
+            with self._failing(job):
+                job.homesite_lost(lost)
         self._log_line(f"{lost.site} was lost: {lost.reason}")
 
     def _ended(self, job: HostedJob) -> None:
@@ -251,7 +260,7 @@ class Host:
             _log.warning("the end of job %s cannot be written down: %s", job.job, error)
         self._store.add(ended)
         self._lines_to_come[job.job] = job.log_begin
-        self._loop.call_later(_LINES_GRACE, self._keep_lines, job.job)
+        self._loop.call_later(LINES_GRACE, self._keep_lines, job.job)
 
     def _keep_lines(self, job: str) -> None:
         begin = self._lines_to_come.pop(job, self._log.end)

@@ -51,7 +51,7 @@ class HostedJob:
         outline: Where its results go.
         followers: Called whenever there is more in its journal, and at its end.
         log_begin: Position of the sites' log at its submission.
-        broken: Why the journal cannot be written any more; empty if it can.
+        broken: Why the host could not go on with the job; empty if it could.
     """
 
     def __init__(
@@ -258,11 +258,15 @@ class HostedJob:
 
     def _broken(self, error: OSError) -> None:
         """The journal cannot be written: the job ends, since its results could be lost."""
+        self.fail(f"the journal {self.journal.directory} cannot be written: {error.strerror}")
+
+    def fail(self, reason: str) -> None:
+        """End the job, since the host cannot go on with it."""
         if self.over:
             return
-        self.broken = f"the journal {self.journal.directory} cannot be written: {error.strerror}"
+        self.broken = reason
         self._over("failed", 1)
-        self._send(CancelJob(self.job, self.broken))
+        self._send(CancelJob(self.job, reason))
         self._end()
 
     def _tell_askers(self, message: Progress) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,9 @@ from dfmesh.targets.up.site_log import SiteLog
 
 PART_SIZE = 256 * 1024
 """Bytes that are sent at a time, and wait in memory for a client that does not read."""
+
+LINES_GRACE = 0.5
+"""Seconds after the end of a job in which lines still come that were printed before; they take another way."""
 
 
 class Stream(Protocol):
@@ -90,34 +94,56 @@ class JournalStream:
 class LogStream:
     """What sites print, from a position on; if it is followed, also what they print later."""
 
-    def __init__(self, number: int, log: SiteLog, begin: int, job: HostedJob | None, *, follow: bool) -> None:
+    def __init__(
+        self,
+        number: int,
+        log: SiteLog,
+        begin: int,
+        job: HostedJob | None,
+        on_news: Callable[[], None],
+        *,
+        follow: bool,
+    ) -> None:
         """Begin.
 
         Args:
             number: What the client calls this stream.
             log: What sites print.
             begin: Position of the first byte.
-            job: The job with whose end it ends; None if with none.
+            job: The job with which it ends, if it is followed; None if it has no end then.
+            on_news: Called when the job is over.
             follow: Whether to go on.
         """
         self.done = False
         self._number = number
         self._log = log
         self._position = begin
-        self._job = job
+        self._job = job if follow else None
+        self._on_news = on_news
         self._end = None if follow else log.end
+        self._ending: asyncio.TimerHandle | None = None
+        if self._job is not None:
+            self._job.followers.add(on_news)
 
     def part(self) -> Message | None:
         """As `Stream.part`."""
-        if self._end is None and self._job is not None and self._job.over:
-            self._end = self._log.end
+        if self._job is not None and self._job.over and self._ending is None:
+            self._ending = asyncio.get_running_loop().call_later(LINES_GRACE, self._set_end)
         most = PART_SIZE if self._end is None else min(PART_SIZE, self._end - self._position)
         data, self._position = self._log.read(self._position, most) if most > 0 else (b"", self._position)
         self.done = not data and self._end is not None
         return LogPart("", self._number, data, self.done) if data or self.done else None
 
+    def _set_end(self) -> None:
+        self._end = self._log.end
+        self._on_news()
+
     def close(self) -> None:
         """As `Stream.close`."""
+        if self._job is not None:
+            self._job.followers.discard(self._on_news)
+        if self._ending is not None:
+            self._ending.cancel()
 
 
 class LinesStream:

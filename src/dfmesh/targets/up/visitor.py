@@ -52,7 +52,7 @@ class Jobs(Protocol):
     def running(self, job: str) -> HostedJob | None: ...  # noqa: D102
     def attached(self, job: str, number: int) -> JobAttached: ...  # noqa: D102
     def journal(self, job: str, number: int, on_news: Any) -> JournalStream: ...  # noqa: D102
-    def lines(self, number: int, job: str, *, follow: bool) -> LogStream | LinesStream: ...  # noqa: D102
+    def lines(self, number: int, job: str, on_news: Any, *, follow: bool) -> LogStream | LinesStream: ...  # noqa: D102
     def forget(self, job: str) -> None: ...  # noqa: D102
     def discover(self, visitor: Visitor, message: Discover) -> None: ...  # noqa: D102
     def left(self, visitor: Visitor) -> None: ...  # noqa: D102
@@ -119,12 +119,15 @@ class Visitor:
                 self._request(message)
 
     def _submit(self, message: SubmitJob) -> None:
+        job = None
         try:
             job = self._jobs.submit(message, self.pid)
             self._follow(job.job, 0)
         except (SessionError, OSError) as error:
             failure = Failure("", "submit", "", (), "", "JobRefused", str(error))
             self._say(JobRefused(message.job, (failure,)))
+            if job is not None:
+                job.fail(str(error))
             return
         self._own[job.job] = job
         job.begin()
@@ -164,7 +167,8 @@ class Visitor:
                 return Done(job, number)
             case ReadLog(job=prefix, number=number, follow=follow):
                 job = self._jobs.find(prefix) if prefix else ""
-                self._add_stream(("", number), self._jobs.lines(number, job, follow=follow))
+                key = ("", number)
+                self._add_stream(key, self._jobs.lines(number, job, partial(self._wake, key), follow=follow))
                 return None
             case StopHost(number=number):
                 self._jobs.stop()
