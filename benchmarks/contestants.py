@@ -142,10 +142,10 @@ def nv_dfm_core_peer() -> Contestant:
 
 
 PEERS: dict[str, Callable[[], Contestant]] = {
-    nv_dfm_core.NAME: nv_dfm_core_peer,
     "ray": ray,
     "dask": dask,
     "parsl": parsl,
+    nv_dfm_core.NAME: nv_dfm_core_peer,
 }
 
 

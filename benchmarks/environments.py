@@ -37,14 +37,17 @@ def environment_of(name: str, requirements: tuple[str, ...], pythons: tuple[str,
         The Python in it.
 
     Raises:
-        SetupError: There is no Python that fits, or pip fails.
+        SetupError: There is no Python that fits, the directory cannot be made, or pip fails.
     """
     interpreter = base_interpreter(pythons)
     home = home_of(name, requirements, interpreter)
     python = home / "bin" / "python"
     if not (home / MARK).exists():
         shutil.rmtree(home, ignore_errors=True)
-        home.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            home.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SetupError(f"{home.parent} cannot be made: {error}") from error
         run_quietly(interpreter, "-m", "venv", str(home))
         install = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:")
         run_quietly(str(python), *install, *requirements)

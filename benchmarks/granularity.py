@@ -74,8 +74,8 @@ def granularity(
         seconds: How long to go on with the search; it ends sooner when it has crossed one half.
 
     Returns:
-        `metg`, and for every size of task that was tried `efficiency@GRANULARITY`, in seconds. Without `metg` one half
-        was not crossed.
+        `metg`, and for every size of task that was tried `efficiency@GRANULARITY`, in seconds. Where one half was
+        not crossed, `above` or `below` instead of `metg`: the last granularity that was tried.
     """
     graph = [Task(column, tuple(sources)) for column, sources in tasks]
     run = system.graph(graph, width)
@@ -98,7 +98,9 @@ def granularity(
             break
     found = {f"efficiency@{at:.3e}": share for at, share in sorted(points)}
     crossing = crossed(points[-2:])
-    return found if crossing is None else {"metg": crossing, **found}
+    if crossing is not None:
+        return {"metg": crossing, **found}
+    return {"above" if upwards else "below": points[-1][0], **found}
 
 
 def timed(run: Callable[[int], object], iterations: int) -> float:

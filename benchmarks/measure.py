@@ -112,7 +112,7 @@ def run_all(contestants: list[Contestant], todo: list[Group], repeats: int, most
         if repeat and (time.perf_counter() - begin) * (repeat + 1) / repeat > most_seconds:
             return results, repeat
         for group in todo:
-            for contestant in shuffled(contestants, len(contestants)):
+            for contestant in shuffled(contestants, len(contestants)) if repeat else contestants:
                 if time.perf_counter() - begin < most_seconds:
                     measure_group(results, contestant, group, repeat)
                 else:

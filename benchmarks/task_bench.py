@@ -65,9 +65,17 @@ def measure_all(options: argparse.Namespace, entered: list[contestants.Contestan
 
 
 def tabled(results: measure.Results, patterns: list[str], names: list[str]) -> Table:
-    rows = [Row(name, name, "metg", Unit.SECONDS) for name in patterns]
-    lines = [[row.label, *(cell(row, results, name) for name in names)] for row in rows]
+    lines = [[pattern, *(shown(results, name, pattern) for name in names)] for pattern in patterns]
     return Table(["METG(50 %), median (lowest to highest)", *names], lines)
+
+
+def shown(results: measure.Results, name: str, pattern: str) -> str:
+    """The figure of one contestant, or what is known where the search did not get to one half."""
+    figures = results[name, pattern].figures
+    for limit, last in (("above", max), ("below", min)):
+        if "metg" not in figures and limit in figures:
+            return f"{limit} {Unit.SECONDS.write(last(figures[limit]))}"
+    return cell(Row(pattern, pattern, "metg", Unit.SECONDS), results, name)
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ from bounded_cases.counting import Counter
 from bounded_cases.verdicts import Verdicts
 from bounded_cases.watching import CLIENT, MEGABYTE, Watch
 from dfmesh import Federation, ForEach, JobCancelledError, Pipeline, PlaceParam, Yield
+from dfmesh.cli.bench.resources import cpu_seconds, processes_of_run
 from dfmesh.session.result_store import MEMORY_LIMIT
 
 FEDERATION_FILE = Path(__file__).with_name("bounded.dfm.yaml")
@@ -25,7 +26,7 @@ LOOP_WINDOW = 64
 SETS_PER_POINT = 20
 LIMIT_OPEN_ITEMS = 4_096
 END_SECONDS = 600.0
-SLOWEST_SHARE = 0.8
+DEARER_BY = 1.25
 SLOWER_BY = 1.5
 
 
@@ -205,31 +206,32 @@ def parameter_sets(sizes: Sizes) -> tuple[Verdicts, Watch]:
     """One job of very many parameter sets, from an iterator, whose results are taken and forgotten."""
     verdicts = Verdicts(f"a job of {sizes.sets:,} parameter sets")
     every = max(1, sizes.sets // SETS_PER_POINT)
-    points: list[float] = []
     with bench(sizes) as mesh, mesh.watch() as watch:
         with Pipeline() as pipeline:
             Yield(mesh.ops.Echo(value=PlaceParam("value"), site="a"), place="value")
-        begin = time.perf_counter()
+        points = [(time.perf_counter(), cpu_seconds(processes_of_run()))]
         job = mesh.session.submit(pipeline, ({"value": n} for n in range(sizes.sets)), keep_results=False)
         count = total = 0
         for item in job.results("value", ordered=False):
             count += 1
             total += item.value
             if count % every == 0:
-                points.append(time.perf_counter() - begin)
+                points.append((time.perf_counter(), cpu_seconds(processes_of_run())))
             if count in (sizes.sets // 4, sizes.sets * 3 // 4):
                 grown = mesh.grown()
         job.result()
-    rates = [every / (end - start) for start, end in itertools.pairwise([0.0, *points])]
+    rates = [every / (end - start) for (start, _), (end, _) in itertools.pairwise(points)]
+    spent = [(after - before) / every for (_, before), (_, after) in itertools.pairwise(points)]
     right = count == sizes.sets and total == sizes.sets * (sizes.sets - 1) // 2
     verdicts.claim(right, f"{count:,} results came, one of each set")
     quarter = max(1, len(rates) // 4)
-    first, last = statistics.median(rates[1 : quarter + 1]), statistics.median(rates[-quarter:])
+    first, last = statistics.median(spent[1 : quarter + 1]), statistics.median(spent[-quarter:])
     verdicts.claim(
-        last >= SLOWEST_SHARE * first,
-        f"time per set stays: {first:,.0f} sets/s in the first quarter, {last:,.0f} in the last, per {every:,} sets: "
-        + " ".join(f"{rate:,.0f}" for rate in rates),
+        last <= DEARER_BY * first,
+        f"processor time of all processes per set stays: {first * 1e6:,.0f} µs in the first quarter, {last * 1e6:,.0f} "
+        "µs in the last",
     )
+    verdicts.note(f"sets/s, per {every:,} sets: " + " ".join(f"{rate:,.0f}" for rate in rates))
     verdicts.flat(watch)
     explain(verdicts, grown)
     return verdicts, watch

@@ -83,7 +83,7 @@ class Client:
         recovery_limit: Seconds after the last fault within which all sites must work again.
     """
 
-    recovery_limit = 30.0
+    recovery_limit = 60.0
 
     def __init__(self, options: Options, report: Reporter) -> None:
         """Begin; nothing is started.

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from chaos_run.faults import SILENT_SECONDS
 from chaos_run.host_keeper import HostKeeper, OpenJobs
 from chaos_run.leftovers import MARK, complaints, marked_processes, open_sockets, shared_memory, stray_files
 from chaos_run.tally import Tally
@@ -21,8 +22,8 @@ from chaos_run.tally import Tally
 BENCHMARKS = Path(__file__).resolve().parents[1]
 ORPHAN_LIMIT = 60.0
 """Seconds within which nothing may be left of a client that was killed."""
-END_LIMIT = 180.0
-SILENCE_LIMIT = 200.0
+END_LIMIT = 360.0
+SILENCE_LIMIT = 400.0
 """Seconds after which a client that reports nothing is taken for stuck: longer than any job may take."""
 
 
@@ -211,6 +212,7 @@ class Driver:
             MARK: mark,
             "PYTHONPATH": path,
             "DFMESH_LOCAL_TRANSPORT": transport,
+            "DFMESH_SILENT_SECONDS": str(SILENT_SECONDS),
             "TMPDIR": str(self._directory / "tmp"),
             "XDG_RUNTIME_DIR": str(self._directory / "runtime"),
             "XDG_CACHE_HOME": str(self._directory / "cache"),

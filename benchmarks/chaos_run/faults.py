@@ -17,6 +17,9 @@ from chaos_run.case import HOMESITE, SITES, Case
 LATE = 10.0
 """Seconds after the death of a site within which a job may still be hit by it, on a machine under load."""
 
+SILENT_SECONDS = 12.0
+"""How long a site may stand still in a run: more than any of our faults lets it, but the one that stops it for good."""
+
 
 @dataclass(frozen=True)
 class PlannedFault:
@@ -55,8 +58,15 @@ class Profile:
 _HARMLESS_KINDS = {"cancel": 0.34, "site stopped for a while": 0.33, "slow site": 0.33}
 PROFILES = {
     "steady": Profile(0.0, 0.3, _HARMLESS_KINDS),
-    "stormy": Profile(0.07, 0.25, {**_HARMLESS_KINDS, "site killed": 0.2, "homesite killed": 0.07}, closes=True),
-    "hosted": Profile(0.05, 0.25, {**_HARMLESS_KINDS, "site killed": 0.12, "homesite killed": 0.04}),
+    "stormy": Profile(
+        0.07,
+        0.25,
+        {**_HARMLESS_KINDS, "site killed": 0.2, "homesite killed": 0.07, "site stopped for good": 0.05},
+        closes=True,
+    ),
+    "hosted": Profile(
+        0.05, 0.25, {**_HARMLESS_KINDS, "site killed": 0.12, "homesite killed": 0.04, "site stopped for good": 0.03}
+    ),
 }
 """In `steady` no process dies, so that growth shows; in `stormy` sites die; `hosted` is shared by several clients."""
 
@@ -73,6 +83,8 @@ def plan_faults(source: random.Random, profile: Profile, case: Case) -> list[Pla
             planned.append(PlannedFault(kind, after, HOMESITE))
         elif kind == "site killed":
             planned.append(PlannedFault(kind, after, source.choice([site for site in SITES if site != HOMESITE])))
+        elif kind == "site stopped for good":
+            planned.append(PlannedFault(kind, after, source.choice(SITES)))
         else:
             planned.append(PlannedFault(kind, after, source.choice(SITES), source.choice([0.1, 0.3, 1.0])))
     return planned
@@ -188,6 +200,11 @@ class Injector:
             self._stopped(pid, fault, [(fault.seconds, 0.0)])
         elif fault.kind == "slow site":
             self._stopped(pid, fault, [(0.045, 0.005)] * round(fault.seconds / 0.05))
+        elif fault.kind == "site stopped for good":
+            now = time.monotonic()
+            self._log.lose(Loss(fault.site, "its event loop stood still", now, now + 4 * SILENT_SECONDS + LATE))
+            if _signal(pid, signal.SIGSTOP):
+                self._log.add(fault.kind, fault.site)
         else:
             now = time.monotonic()
             # Noted first: nobody may hear of it before us.

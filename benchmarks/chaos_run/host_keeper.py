@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import random
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -119,8 +120,9 @@ class HostKeeper:
         else:
             now = time.monotonic()
             self._log.lose(Loss(HOMESITE, STOPPED, now, now + LATE))
-            self._count("host killed (SIGKILL)")
-            process.kill()
+            number = self._random.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM])
+            self._count(f"host ended ({number.name})")
+            process.send_signal(number)
         await ended
         asked.cancel()
         await self._check_gone(mark)

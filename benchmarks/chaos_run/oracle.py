@@ -117,7 +117,7 @@ def _failed(case: Case, outcome: Outcome, losses: list[Loss], missing: list[tupl
         if case.deaths:
             wrong.append(f"failed without naming {case.deaths[0].node}, which ended its site")
         return wrong
-    return wrong + _with_loss(case, losses, lost, missing)
+    return wrong + _with_loss(case, outcome, losses, lost, missing)
 
 
 def _happened(error: Any, losses: list[Loss]) -> bool:
@@ -143,7 +143,9 @@ def _sorted_errors(case: Case, errors: Iterable[Any]) -> tuple[set[tuple[str, Fr
     return own, lost, strange
 
 
-def _with_loss(case: Case, losses: list[Loss], lost: list[Any], missing: list[tuple[str, Frame]]) -> list[str]:
+def _with_loss(
+    case: Case, outcome: Outcome, losses: list[Loss], lost: list[Any], missing: list[tuple[str, Frame]]
+) -> list[str]:
     dead = {loss.site for loss in losses}
     others = [loss for loss in losses if not any(loss.site == d.site and loss.reason == d.reason for d in case.deaths)]
     wrong = [
@@ -151,7 +153,9 @@ def _with_loss(case: Case, losses: list[Loss], lost: list[Any], missing: list[tu
         for death in case.deaths
         if not others and not any(error.node == death.node and death.reason in error.message for error in lost)
     ]
-    for place, sites in case.apart.items():
+    # A job of which a site dies before it has begun does nothing anywhere.
+    begun = bool(outcome.items) or any(error.frame for error in outcome.errors)
+    for place, sites in case.apart.items() if begun else ():
         gone = [key for key in missing if key[0] == place]
         if gone and not dead & {*sites, HOMESITE}:
             wrong.append(f"without {gone[:3]}, which need only {sorted(sites)}")

@@ -131,6 +131,7 @@ class Probe(Simulation):
         self.home_messages: list[tuple[str, Any]] = []
         self.dead: set[str] = set()
         self.deaths = 0
+        self.repeated = 0
         self.most_open: dict[int, int] = {}
         self._uncredited: dict[tuple[str, int, Any], int] = {}
 
@@ -169,6 +170,11 @@ class Probe(Simulation):
                 self._uncredited[key] = self._uncredited.get(key, 0) + len(item.values)
                 if self._uncredited[key] > stream_takers.STREAM_WINDOW:
                     self.broken.append(f"{self._uncredited[key]} items under way on r{item.route}")
+
+    def _to_client(self, message: Any) -> None:
+        before = len(self.to_client)
+        super()._to_client(message)
+        self.repeated += len(self.to_client) == before
 
     def _for_home(self, source: str, message: Any) -> None:
         self.home_messages.append((source, message))

@@ -202,8 +202,8 @@ def quiet(name: str) -> Outcome:
     return outcome(probe, probe.run(parameter_sets(plan)))
 
 
-def run(it: Schedule) -> list[str]:
-    """Run a schedule, and say what is wrong with how it went."""
+def run(it: Schedule, watch: Callable[[Probe], None] | None = None) -> list[str]:
+    """Run a schedule, and say what is wrong with how it went; `watch` gets the probe at the end."""
     plan = pipelines()[it.pipeline]
     expected = quiet(it.pipeline)
     faulty_operations.ran.clear()
@@ -219,6 +219,8 @@ def run(it: Schedule) -> list[str]:
         return [str(error)]
     except Exception as error:
         return [f"the engine raised {error!r}"]
+    if watch is not None:
+        watch(probe)
     return list(faults_of(probe, it, outcome(probe, end), expected))
 
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
+from engine_support import Probe
 from faulty_schedules import SITES, Schedule, pipelines, quiet, run, schedule, smallest
 
 from dfmesh.engine import events, stream_takers, streams
 from dfmesh.engine.job_outbox import JobOutbox
+from dfmesh.engine.kept_calls import Kept, KeptCalls
 from dfmesh.engine.submitted_job import SubmittedJob
 
 SCHEDULES = int(os.environ.get("DFMESH_SCHEDULES", "1500"))
@@ -43,15 +46,31 @@ def test_schedules_of_faults(block: int) -> None:
     assert not found, found
 
 
-def test_schedules_meet_all_there_is() -> None:
+def test_schedules_meet_all_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """What never happens proves nothing."""
     met: Counter[str] = Counter()
+    find = KeptCalls.find
+
+    def found(self: KeptCalls, key: Any) -> Kept | None:
+        kept = find(self, key)
+        met["kept results given"] += kept is not None
+        return kept
+
+    def watch(probe: Probe) -> None:
+        met["begun again"] += len(probe.submitted.restarts)
+        met["submitted again"] += probe.submitted._submit.submission - 1
+        met["results that came again"] += probe.repeated
+
+    monkeypatch.setattr(KeptCalls, "find", found)
+    for seed in range(150):
+        run(schedule(seed), watch)
     for seed in range(400):
         it = schedule(seed)
         met[it.pipeline] += 1
         met.update(fault[0] for fault in it.faults)
         met.update(f"kill {fault[1]}" for fault in it.faults if fault[0] == "kill")
-    wanted = [*pipelines(), "kill", "slow", "cancel", "leave", *(f"kill {site}" for site in SITES)]
+    wanted = ["begun again", "submitted again", "kept results given", "results that came again"]
+    wanted += [*pipelines(), "kill", "slow", "cancel", "leave", *(f"kill {site}" for site in SITES)]
     assert all(met[name] >= 4 for name in wanted), met
 
 

@@ -45,8 +45,15 @@ def test_five_hundred_that_may_be_at_any_of_fifty_sites_are_within_a_hundredth(s
     assert placed(shape, 500, 50, 50).certificate.gap <= 0.01
 
 
-@pytest.mark.parametrize("objective", [Objective.BYTES, Objective.MONEY], ids=lambda objective: objective.value)
-@pytest.mark.parametrize("shape", ["chain", "in-tree", "out-tree", "diamonds"])
+@pytest.mark.parametrize(
+    ("shape", "objective"),
+    [
+        ("chain", Objective.BYTES),
+        ("in-tree", Objective.BYTES),
+        ("out-tree", Objective.MONEY),
+        ("diamonds", Objective.MONEY),
+    ],
+)
 def test_bytes_and_money_of_five_hundred_are_within_a_hundredth(shape: str, objective: Objective) -> None:
     assert placed(shape, 500, 50, 5, objective).certificate.gap <= 0.01
 

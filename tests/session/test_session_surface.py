@@ -253,8 +253,11 @@ def test_the_surface_is_what_users_call() -> None:
     def surface(kind: type) -> set[str]:
         return {name for name in dir(kind) if not name.startswith("_")}
 
-    assert surface(Session) == {"close", "connect", "discover", "execute", "prepare", "run", "submit"}
+    assert surface(Session) == {
+        *("close", "connect", "discover", "execute", "prepare", "run", "submit"),
+        *("attach", "forget", "jobs"),
+    }
     assert surface(Job) == {
         *("cancel", "close", "errors", "on_result", "partial_result", "progress", "result", "results", "send"),
-        *("status", "wait", "restarts", "on_restart"),
+        *("status", "wait", "restarts", "on_restart", "compiled", "name", "places", "detach"),
     }

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from dfmesh import Federation, ForEach, JobError, Pipeline, PlaceParam, Session, Yield
+from dfmesh.targets.local import supervisor
 
 HERE = Path(__file__).parent / "going_on"
 sys.path.insert(0, str(HERE))
@@ -24,7 +25,8 @@ PATIENCE = 60.0
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[Session]:
-    with FEDERATION.session("local") as opened:
+    with pytest.MonkeyPatch.context() as patch, FEDERATION.session("local") as opened:
+        patch.setattr(supervisor, "_LONGEST_DELAY", 0.1)  # who dies again and again is restarted at once all the same
         yield opened
 
 

@@ -123,7 +123,7 @@ def test_a_slow_reader_holds_a_stream_back_and_the_generator_is_closed(session: 
         Yield(ops.First(items=ops.Count(count=10**9, mark=str(mark))))
     assert session.run(made).one() == 0
     until(lambda: Path(f"{mark}.closed").exists())
-    assert int(mark.read_text()) < 1000
+    assert int(mark.read_text() or 0) < 1000  # empty if it was stopped while it wrote
 
 
 def test_what_an_adapter_sees(session: Session) -> None:

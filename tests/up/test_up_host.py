@@ -18,6 +18,7 @@ from dfmesh.session.host import Host
 from dfmesh.targets.up.directories import check_name, host_name, runtime_directory
 from dfmesh.targets.up.host_record import HostRecord, record_path, running_hosts, socket_address, socket_path
 from dfmesh.targets.up.messages import AttachJob, ListJobs, make_codec
+from dfmesh.targets.up.peer import peer_of_this_user
 from dfmesh.targets.wire import to_bytes
 
 Start = Callable[..., UpHost]
@@ -157,6 +158,14 @@ def test_a_full_disk_ends_a_job_but_not_the_host(start_host: Start, federation: 
         assert attached.wait(30)
         assert attached.status == "failed"
         assert session.run(one(federation), x=2)["doubled"] == [4]
+
+
+def test_only_processes_of_the_same_user_are_peers(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert peer_of_this_user(ours.fileno()) == os.getpid()
+        monkeypatch.setattr("os.geteuid", lambda: os.getuid() + 1)
+        assert peer_of_this_user(ours.fileno()) is None
 
 
 def test_the_directory_of_sockets_is_its_users_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,7 @@ from dfmesh.engine.messages import (
     YieldPackage,
     YieldPackages,
 )
+from dfmesh.engine.resting import at_rest
 from dfmesh.engine.site_loss import with_advice
 from dfmesh.netir import Frame, NetIR
 
@@ -376,16 +377,9 @@ class HomeJob:
     def _end_when_stuck(self) -> list[Send]:
         """End a job that lost a site once nothing can happen in it any more."""
         alive = [site for site in self._sites if site not in self._lost]
-        if self.status != "running" or not self._lost:
-            return []
-        if any(site not in self._idle or self._idle[site].losses < len(self._lost) for site in alive):
-            return []
-        for sender in alive:
-            for receiver in alive:
-                sent = self._idle[sender].sent.get(receiver, 0)
-                if sender != receiver and sent != self._idle[receiver].received.get(sender, 0):
-                    return []
-        return self._end("failed")
+        if self.status == "running" and self._lost and at_rest(alive, self._idle, len(self._lost)):
+            return self._end("failed")
+        return []
 
     def _end(self, outcome: str, reason: str = "") -> list[Send]:
         if self.status == "ending":

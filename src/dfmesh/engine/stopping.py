@@ -88,6 +88,20 @@ def _connection_waits() -> set[CodeType]:
     return {function.__code__ for function in waits}
 
 
+def hush_late_stops() -> None:
+    """Do not print a `CallStopped` that was raised in a finaliser, where Python drops it: it is raised again.
+
+    For processes that are dfmesh's own.
+    """
+    print_unraisable = sys.unraisablehook
+
+    def print_others(unraisable: sys.UnraisableHookArgs) -> None:
+        if not issubclass(unraisable.exc_type, CallStopped):
+            print_unraisable(unraisable)
+
+    sys.unraisablehook = print_others
+
+
 def let_sleep_be_stopped() -> None:
     """Make `time.sleep` end when the call in which an adapter sleeps is cancelled.
 

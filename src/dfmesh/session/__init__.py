@@ -3,6 +3,7 @@
 from dfmesh.session.dfm_job import STATUS_PLACE, DfmJob, ErrorToken, StopToken
 from dfmesh.session.discovery_result import DiscoveryResult, NodeDiscovery
 from dfmesh.session.federation import Federation
+from dfmesh.session.host import Host
 from dfmesh.session.hosted_jobs import JobSummary
 from dfmesh.session.job import Job, JobProgress, JobStatus
 from dfmesh.session.prediction import Prediction
@@ -16,6 +17,7 @@ __all__ = [
     "DiscoveryResult",
     "ErrorToken",
     "Federation",
+    "Host",
     "Job",
     "JobProgress",
     "JobStatus",

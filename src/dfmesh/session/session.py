@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 from dfmesh.api import Pipeline, did_you_mean
 from dfmesh.compiler import CompiledPipeline, Objective, ObjectiveName, compile_pipeline
 from dfmesh.config import FederationConfig
-from dfmesh.engine.messages import AnyMessage, CancelJob, Failure, JobFinished, SiteLost, SubmitJob
-from dfmesh.engine.submitted_job import SubmittedJob
+from dfmesh.engine.messages import SubmitJob
 from dfmesh.errors import SessionError
 from dfmesh.session.connection import Connection
 from dfmesh.session.cost_store import CostStore, costs_file, measuring
@@ -24,15 +21,13 @@ from dfmesh.session.discovery import Inquiry
 from dfmesh.session.discovery_result import DiscoveryResult
 from dfmesh.session.hosted_jobs import HostedJobs, JobSummary
 from dfmesh.session.job import Job
-from dfmesh.session.job_inbox import JobInbox, JobStatus
+from dfmesh.session.job_inbox import JobInbox
 from dfmesh.session.job_plan import plan_of
-from dfmesh.session.measuring import Loaded, measure
 from dfmesh.session.parameter_sets import ParameterFeed, ParameterSets, parameter_sets
 from dfmesh.session.results import ResultItem, Results
+from dfmesh.session.session_jobs import SessionJobs
 from dfmesh.session.site_output import Output, SiteOutput
 from dfmesh.targets import OnOutput, is_hosted, make_hosting_runner, make_runner
-
-_log = logging.getLogger("dfmesh.session")
 
 
 class Session:
@@ -84,9 +79,7 @@ class Session:
         self._connection = self._make_connection(homesite, take)
         self._hosted = HostedJobs(self._connection)
         self._costs = CostStore(costs_file(federation.name)) if measuring(measure) else None
-        self._loaded: Loaded = set()
-        self._jobs: dict[str, JobInbox] = {}
-        self._inquiries: dict[str, Inquiry] = {}
+        self._jobs = SessionJobs(self._connection, self._hosted, self._costs)
 
     def _make_connection(self, homesite: str | None, take: OnOutput | None) -> Connection:
         if is_hosted(self.target):
@@ -119,7 +112,7 @@ class Session:
             return
         if self._connection.in_its_process:
             self._connection.check_may_block()
-        self._connection.stop(self._give_up_all).result()
+        self._connection.stop(self._jobs.give_up).result()
         self._output.close()
         self._keep_costs()
 
@@ -149,7 +142,7 @@ class Session:
 
     async def _close_async(self) -> None:
         if self._connection.state != "closed":
-            stopping = self._connection.stop(self._give_up_all)
+            stopping = self._connection.stop(self._jobs.give_up)
             await asyncio.shield(asyncio.wrap_future(stopping))  # Who gives up waiting still wants the sites stopped.
             await asyncio.to_thread(self._output.close)
             self._keep_costs()
@@ -157,28 +150,15 @@ class Session:
     def _starting(self) -> Future[None] | None:
         """Begin to start the sites; None if that was done."""
         if self._connection.state == "new":
-            return self._connection.start(self._receive, self._lost, self._unsendable, self._sending)
+            return self._connection.start(
+                self._jobs.receive, self._jobs.lost, self._jobs.unsendable, self._jobs.sending
+            )
         self._connection.check_open()
         return None
 
     def _adopt_homesite(self) -> None:
         if self._connection.hosting is not None:
             self.homesite = self._connection.hosting.host.homesite
-
-    def _give_up_all(self) -> None:
-        reason = "the session was closed"
-        if self._connection.hosting is not None:
-            self._end_all(JobStatus.DETACHED, [], reason)
-        else:
-            self._end_all(JobStatus.CANCELLED, [Failure("", "session", "", (), "", "Cancelled", reason)], reason)
-
-    def _end_all(self, status: JobStatus, failures: list[Failure], reason: str) -> None:
-        for inquiry in list(self._inquiries.values()):
-            inquiry.give_up(reason)
-        for job in list(self._jobs.values()):
-            job.end(status, failures)
-        self._jobs.clear()
-        self._hosted.end(status, failures)
 
     def _keep_costs(self) -> None:
         if self._costs is not None:
@@ -283,13 +263,10 @@ class Session:
                 f"the pipeline was compiled for homesite {compiled.homesite!r}, the host has {self.homesite!r};"
                 " compile it with session.prepare(...)"
             )
-        self._jobs[inbox.job] = inbox
+        self._jobs.add(inbox)
         self._connection.post(SubmitJob(inbox.job, compiled.pipeline.name or "", compiled.encoded_nets))
         feed.send_all(sets, close=close)
-        if self._connection.state == "closed":  # Meanwhile, by another thread.
-            self._connection.call_soon(self._give_up_all)
-        elif self._connection.gone:
-            self._connection.call_soon(partial(self._host_lost, self._connection.gone))
+        self._jobs.end_if_late()
 
     def run(self, pipeline: Pipeline | CompiledPipeline, parameters: ParameterSets = None, /, **more: Any) -> Results:
         """Run a pipeline and wait for its results: `run(p, x=1)`, `run(p, {"x": 1})`, `run(p, [{"x": 1}, {"x": 2}])`.
@@ -355,13 +332,10 @@ class Session:
         self._connection.check_may_block()
         self._connection.check_open()
         inquiry = Inquiry(pipeline, self.federation, self._connection.pack, timeout)
-        self._inquiries[inquiry.id] = inquiry
-        try:
+        with self._jobs.asking(inquiry):
             if inquiry.message is not None:
                 self._connection.post(inquiry.message)
             return inquiry.result(self._connection.unpack)
-        finally:
-            del self._inquiries[inquiry.id]
 
     # Jobs of a host (target `up`)
 
@@ -400,72 +374,6 @@ class Session:
             SessionError: as `attach`, or the job is not over.
         """
         return self._hosted.forget(job_id)
-
-    # What comes, on the client's event loop
-
-    def _receive(self, message: AnyMessage) -> None:
-        inquiry = self._inquiries.get(message.job)
-        if inquiry is not None:
-            inquiry.receive(message)
-        job = self._jobs.get(message.job)
-        if job is not None:
-            taken = message if job.submitted is None else job.submitted.received(message)
-            if taken is not None:
-                self._take_in(job, taken)
-
-    def _take_in(self, job: JobInbox, message: AnyMessage) -> None:
-        if isinstance(message, JobFinished):
-            self._measure(job, message)
-        job.receive(message)
-        if job.status.over:
-            job.submitted = None
-            self._jobs.pop(job.job, None)
-
-    def _measure(self, job: JobInbox, message: JobFinished) -> None:
-        """Learn from a job, before whoever waits for it goes on."""
-        if self._costs is None or message.status != JobStatus.FINISHED.value or job.restarts:
-            return  # Of a job that was begun again the reports tell a part only.
-        try:
-            self._costs.add(measure(job.plan.compiled, message.reports, self._loaded))
-        except Exception:  # What sites report must not keep a job from ending.
-            _log.exception("job %s: its reports cannot be read", job.job)
-
-    def _unsendable(self, job_id: str, error: Exception) -> None:
-        """Something of a job cannot be sent to the homesite: the job is over, and says so."""
-        job = self._jobs.pop(job_id, None)
-        if job is not None:
-            failure = Failure("", "submit", "", (), "", type(error).__name__, str(error))
-            job.end(JobStatus.FAILED, [failure])
-            self._connection.post(CancelJob(job_id, "a message of its client could not be sent"))
-
-    def _lost(self, lost: SiteLost) -> None:
-        """The homesite is gone: its jobs are submitted to its next life again, or are over and say so."""
-        if self._connection.hosting is not None:
-            self._host_lost(lost.reason)
-            return
-        for inquiry in list(self._inquiries.values()):
-            inquiry.give_up(f"the homesite was lost: {lost.reason}")
-        for job in list(self._jobs.values()):
-            if job.submitted is not None:  # Else it has not been sent yet, and goes to the next life anyway.
-                resubmission = job.submitted.homesite_lost(lost)
-                self._connection.send_again(resubmission.send)
-                self._take_in(job, resubmission.take_in)
-
-    def _sending(self, message: AnyMessage) -> None:
-        """Note what is sent to the homesite, so that it can be sent again to its next life."""
-        job = self._jobs.get(message.job)
-        if job is None or self._connection.hosting is not None:
-            return
-        if job.submitted is not None:
-            job.submitted.sent(message)
-        elif isinstance(message, SubmitJob):
-            job.submitted = SubmittedJob(message, job.plan.compiled.nets)
-
-    def _host_lost(self, reason: str) -> None:
-        """The host is gone: what becomes of its jobs is seen when it is started again."""
-        self._connection.gone = reason
-        what = f"{reason}; when it is up again, `dfmesh attach` tells what became of the job"
-        self._end_all(JobStatus.FAILED, [Failure("", "session", "", (), "", "HostLost", what)], reason)
 
     def __repr__(self) -> str:
         return (

@@ -112,7 +112,7 @@ class Burn:
             elif how == "pattern":
                 re.match(r"(a+)+$", "a" * 60 + "b")
             elif how == "deaf":
-                signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+                ctypes.CDLL(None).signal(signal.SIGTERM, ctypes.c_void_p(1))  # SIG_IGN, from a thread
                 re.match(r"(a+)+$", "a" * 60 + "b")
             else:
                 time.sleep(300)

@@ -25,10 +25,10 @@ GATHERED = 64
 STARTS = 3
 """Placements that are made cheaper."""
 
-REPLANNED = 12
+REPLANNED = 10
 """How often the variables of one of them are chosen anew before it is looked at which is best."""
 
-LAST = 36
+LAST = 20
 """How often those of the best are."""
 
 
@@ -103,7 +103,7 @@ class Cheapening:
                 total = self.charges.total(self.problem, chosen)
                 starts.append((total, chosen))
                 self._consider(chosen, total)
-            if turn > 3 and self.bound - known <= (self.total - self.bound) // 100:
+            if turn > 7 and self.bound - known <= (self.total - self.bound) // 100:
                 break
             known = self.bound
             messages.even_out()

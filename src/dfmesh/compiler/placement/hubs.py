@@ -50,7 +50,12 @@ def resent(problem: Problem, neighbours: Neighbours, chosen: list[int], number: 
 
 
 def _apart(
-    problem: Problem, neighbours: Neighbours, rules: list[list[tuple[int, Flags]]], variable: int, chosen: list[int], number: int
+    problem: Problem,
+    neighbours: Neighbours,
+    rules: list[list[tuple[int, Flags]]],
+    variable: int,
+    chosen: list[int],
+    number: int,
 ) -> Whole:
     """Give a taker's charge per site without what the shipment itself costs."""
     charge = neighbours.at(variable, chosen, but=number)

@@ -37,9 +37,7 @@ def shortlists(problem: Problem, prefer: Floats) -> Flags:
     waiting = [variable for variable in range(count) if free[variable]]
     while waiting:
         known = [variable for variable in waiting if any(listed[other].any() for other in near[variable])]
-        found: dict[int, Flags] = {
-            variable: np.logical_or.reduce(listed[sorted(near[variable])]) for variable in known
-        }
+        found: dict[int, Flags] = {variable: np.logical_or.reduce(listed[sorted(near[variable])]) for variable in known}
         if not found:
             found = {variable: np.zeros(sites, np.bool_) for variable in waiting}
         for variable, where in found.items():

@@ -20,7 +20,7 @@ from dfmesh.engine.calls import Calls
 from dfmesh.engine.isolation import messages
 from dfmesh.engine.isolation.channel import Channel, Undecoded
 from dfmesh.engine.messages import Failure
-from dfmesh.engine.stopping import let_sleep_be_stopped
+from dfmesh.engine.stopping import hush_late_stops, let_sleep_be_stopped
 from dfmesh.engine.tokens import StreamInput
 from dfmesh.engine.worker_threads import WorkerThreads
 from dfmesh.errors import DfmeshError, ValueDecodingError, ValueEncodingError
@@ -194,6 +194,7 @@ def main(text: str) -> NoReturn:
     log_to_standard_error(arguments.log_level)
     sys.path[:] = [*arguments.path, *(entry for entry in sys.path if entry not in arguments.path)]
     let_sleep_be_stopped()
+    hush_late_stops()
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     lifeline.watch_starter(arguments.starter, loop)

@@ -69,9 +69,9 @@ class WorkerProcess:
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._gone = self._loop.create_future()
+        command = [*interpreter(), "-m", "dfmesh.engine.isolation.worker"]
         ours, theirs = socket.socketpair()
         lifeline, self._lifeline = os.pipe()
-        root = logging.getLogger()
         arguments = WorkerArguments(
             federation=os.path.abspath(federation),
             site=site,
@@ -79,11 +79,11 @@ class WorkerProcess:
             connection=theirs.fileno(),
             lifeline=lifeline,
             path=import_path(),
-            log_level=logging.getLevelName(root.level) if root.handlers else "",
+            log_level=_log_level(),
         )
         try:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [*interpreter(), "-m", "dfmesh.engine.isolation.worker", msgspec.json.encode(arguments).decode()],
+                [*command, msgspec.json.encode(arguments).decode()],
                 stdin=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(), lifeline),
                 process_group=0,
@@ -164,3 +164,10 @@ class WorkerProcess:
             self.listener = None
         self._on_end(self)
         self._gone.set_result(None)
+
+
+def _log_level() -> str:
+    """From which level on this process logs by its own handlers; empty if it has none."""
+    root = logging.getLogger()
+    level = logging.getLevelName(root.level)
+    return level if root.handlers and level in logging.getLevelNamesMapping() else ""

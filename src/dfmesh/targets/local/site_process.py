@@ -19,7 +19,7 @@ import msgspec
 
 from dfmesh.engine import CLIENT_PREFIX, SUPERVISOR
 from dfmesh.engine.messages import AnyMessage, SiteLost
-from dfmesh.engine.stopping import let_sleep_be_stopped
+from dfmesh.engine.stopping import hush_late_stops, let_sleep_be_stopped
 from dfmesh.errors import DfmeshError
 from dfmesh.processes import lifeline
 from dfmesh.processes.output import leave, log_to_standard_error, write_lines
@@ -171,6 +171,7 @@ def main(arguments: list[str], make_runner: Callable[[], RunnerFactory]) -> NoRe
     write_lines()
     log_to_standard_error(parsed.log_level)
     let_sleep_be_stopped()
+    hush_late_stops()
     sys.path[:] = [*parsed.path, *(entry for entry in sys.path if entry not in parsed.path)]
     loop = _new_loop()
     loop.call_soon(_start, loop, federation, site, parsed, make_runner)

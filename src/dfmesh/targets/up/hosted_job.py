@@ -151,6 +151,7 @@ class HostedJob:
         self._replaying = True
         self._spool.restore(self.job, given, closed=last is not None)
         recover(self.journal.results.path, self._codec, self._replay)
+        self.journal.results.recovered()
         self._replaying = False
         if self.over:
             self._on_ended(self)

@@ -117,6 +117,10 @@ class RecordLog:
         self.size += len(_NO_CHECK) + size
         self._on_written()
 
+    def recovered(self) -> None:
+        """Take note that the file was cut to what is whole; nothing may be waiting to be written."""
+        self.size = os.fstat(self._descriptor).st_size
+
     def read(self, position: int, most: int) -> bytes:
         """Give the bytes from a position on, of what has been written; none at the end."""
         return os.pread(self._descriptor, min(most, self.size - position), position)
