@@ -15,6 +15,7 @@ from chaos_run.client import FEDERATION
 
 import dfmesh
 from dfmesh import Pipeline, Yield
+from dfmesh.processes.starting import environment
 
 LIMIT = 30.0
 
@@ -70,3 +71,11 @@ def test_a_session_whose_host_is_gone_takes_no_jobs(tmp_path: Path, monkeypatch:
         with pytest.raises(dfmesh.SessionError, match="is gone"):
             session.submit(p)
         session.close()
+
+
+def test_what_a_site_keeps_of_freed_arrays_does_not_grow_with_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each thread had an arena of its own: 16 on two cores, each with up to 40 MB."""
+    monkeypatch.delenv("MALLOC_ARENA_MAX", raising=False)
+    assert environment()["MALLOC_ARENA_MAX"] == "2"
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "5")
+    assert environment()["MALLOC_ARENA_MAX"] == "5"

@@ -79,7 +79,7 @@ def controller_leftovers(controller: JobController) -> list[str]:
         "yields": controller._outbox._yields,
         "done iterations": controller._outbox.iterations,
         "missed": controller._missed,
-        "broken streams": controller._broken_streams,
+        "broken streams": controller._arrivals.broken_streams,
         "broken streams sent": controller._outbox._broken_streams,
     }
     return [f"{controller.site}: controller: {name}: {state}" for name, state in found.items() if state]

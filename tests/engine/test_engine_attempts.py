@@ -58,6 +58,7 @@ def plan(*, once: str = "") -> Any:
         for site in ("a", "b"):
             value = ops.Send(key=1, x=value, site=site) if site == once else ops.Add(a=value, b=1, site=site)
         Yield(value)
+        Yield("of the homesite")
     return compiled(p, FAULTY)
 
 

@@ -43,6 +43,7 @@ FAILURE = Failure("a", "x.Y", "%1", (0,), "", "ValueError", "no")
 @pytest.fixture
 def home(ops: Any) -> HomeJob:
     with Pipeline() as p:
+        Yield("of the homesite")
         Yield(ops.Echo(x=1, site="a"))
         Yield(ops.Echo(x=1, site="b"))
     plan = compiled(p)

@@ -16,6 +16,7 @@ from up_host import UpHost, doubling, holding, one, open_gate, values_of, wait_f
 from dfmesh import Federation, JobCancelledError, JobError, Pipeline, SessionError, Yield
 from dfmesh.session import Session
 from dfmesh.session.host import Host
+from dfmesh.targets.up.job_store import MOST_JOBS
 
 CLIENT = """
 import os, sys
@@ -221,6 +222,15 @@ def test_only_its_own_client_gives_parameter_sets(session: Session, federation: 
     assert job.send(x=4) == 0
     job.close()
     assert attached.result(timeout=30)["doubled"] == [8]
+
+
+def test_results_of_a_job_that_makes_room_still_reach_who_reads_them(
+    session: Session, federation: Federation, tmp_path: Path
+) -> None:
+    jobs = [session.submit(holding(federation, tmp_path), n=1) for _ in range(MOST_JOBS + 100)]
+    open_gate(tmp_path)
+    assert all(job.result(timeout=100)["number"] == [0] for job in jobs)
+    assert len(session.jobs()) == MOST_JOBS
 
 
 def test_unknown_and_ambiguous_ids(session: Session, federation: Federation) -> None:

@@ -73,7 +73,7 @@ class Calls:
         """
         if fed:
             self._live[call] = {index: self._live_input(call, index) for index in fed}
-        adapter = plan.adapter
+        adapter = self._loaded(plan)
         if fed or adapter is None or not plan.simple:
             self._begin_task(call, self._attempts(call, plan, arguments))
             return
@@ -104,7 +104,7 @@ class Calls:
         self, first: int, plan: CallPlan, arguments: list[dict[str, Any]]
     ) -> list[tuple[Callable[[], Any], Done]] | None:
         """Give what to run for several calls; None if they are to be begun one by one."""
-        adapter = plan.adapter
+        adapter = self._loaded(plan)
         if adapter is None or not plan.simple:
             return None
         if PickledObject in set(map(type, chain.from_iterable(map(dict.values, arguments)))):
@@ -275,6 +275,14 @@ class Calls:
     def _processes_for(self, plan: CallPlan) -> WorkerProcesses | None:
         isolated = self._processes is not None and self._adapters.isolated(plan.operation, plan.provider)
         return self._processes if isolated else None
+
+    def _loaded(self, plan: CallPlan) -> Adapter | None:
+        """Give the adapter if it runs here and this job, or an earlier one, has loaded it."""
+        if plan.adapter is None:
+            adapter = self._adapters.loaded(plan.operation, plan.provider)
+            if adapter is not None and self._processes_for(plan) is None:
+                plan.load(adapter)
+        return plan.adapter
 
     def _cannot_repeat(self, call: int, failure: BaseException) -> bool:
         consumed = any(stream.consumed for stream in self._live.get(call, {}).values())

@@ -50,4 +50,5 @@ class SpeedMeter(Protocol):
 
 def saturation(carrier: Carrier) -> Mapping[str, tuple[int, float]]:
     """Give what a carrier knows of the speed of its connections; nothing if it is no `SpeedMeter`."""
-    return carrier.saturation() if isinstance(carrier, SpeedMeter) else {}
+    measure = getattr(carrier, "saturation", None)  # An isinstance() with a protocol takes longer than all the rest.
+    return measure() if measure is not None else {}

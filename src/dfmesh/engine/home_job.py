@@ -103,17 +103,18 @@ class HomeJob:
         self._failed_frames: dict[Frame, list[Failure]] = {}
         self._nets = nets
         self._encoded = encoded
-        self._sites = list(nets)
+        # One that has nothing to do in the job, as often the homesite, has no part in it.
+        self._sites = [site for site, net in nets.items() if net.transitions] or list(nets)
         self._homesite = next((net.homesite for net in nets.values()), "")
         self._progress = HomeProgress(job, client, self._sites, self._homesite)
-        self._awaited = set(nets)
+        self._awaited = set(self._sites)
         self._lost: dict[str, Failure] = {}
         self._queued: deque[tuple[Frame, dict[str, Payload]]] = deque()
         self._next_frame = 0
         self._unreported: dict[Frame, set[str]] = {}
         self._missing_yields: dict[Frame, int] = {}
         self._failures: list[Failure] = []
-        self._closed = False
+        self._closed = self._closed_told = False
         self._idle: dict[str, SiteIdle] = {}
         self._reports: dict[str, SiteReport] = {}
         self._refusals: list[Failure] = []
@@ -131,7 +132,8 @@ class HomeJob:
     def start(self) -> list[Send]:
         """Ask all sites to get ready."""
         resumable = bool(self._survivable)
-        return [(site, StartJob(self.attempt, self._encoded[site], resumable)) for site in self._sites]
+        starts: list[Send] = [(site, StartJob(self.attempt, self._encoded[site], resumable)) for site in self._sites]
+        return [*starts, *self._open_frames()]
 
     def handle(self, peer: str, message: AnyMessage) -> list[Send]:
         """Take in a message from a site or from the client, and give what to send, in order."""
@@ -151,7 +153,7 @@ class HomeJob:
                 return self._add(frame, parameters)
             case CloseParameters():
                 self._closed = True
-                return self._end_when_done()
+                return [*self._open_frames(), *self._end_when_done()]
             case CancelJob(reason=reason):
                 return self._end("cancelled", reason)
             case ReportProgress():
@@ -177,8 +179,9 @@ class HomeJob:
                 return self._end_when_stuck()
             case JobEnded(report=report, unrepeatable=unrepeatable):
                 return self._left(peer, report, unrepeatable)
-            case Progress(reports=reports):
-                return [*self._progress.told(peer, reports)]
+            case Progress(reports=reports, last=last):
+                answer = self._progress.told(peer, reports)
+                return [*answer, *self._ended(peer, reports[0])] if last and reports else [*answer]
         return []
 
     def site_lost(self, site: str, failures: list[Failure]) -> list[Send]:
@@ -188,7 +191,7 @@ class HomeJob:
         self._lost[site] = failures[0]
         progress = self._progress.told(site, ())
         if self.status == "ending":
-            return [*progress, *self._ended(site, SiteReport(site, (), {}))]
+            return [*progress, *self._ended(site, self._reports.get(site) or SiteReport(site, (), {}))]
         if site in self._survivable and not self._doomed and self._outcome != "refused":
             return [*progress, *self._begin_again(site, failures)]
         if self._told:
@@ -201,7 +204,7 @@ class HomeJob:
     def _without(self, site: str) -> list[Send]:
         if self._attempts > 1 and self.status != "running":
             return self._end("failed")
-        if self.status == "starting":
+        if self.status == "starting" and not self._unreported:
             return self._refused(site, ())
         alive = [other for other in self._sites if other not in self._lost]
         lost = tuple(self._lost.values())
@@ -251,6 +254,8 @@ class HomeJob:
         self._queued.extendleft((frame, self._parameters[frame]) for frame in reversed(unfinished))
         self._unreported.clear()
         self._missing_yields.clear()
+        self._reports.clear()
+        self._closed_told = False
         return self.start()
 
     def _failed(self, failure: Failure) -> None:
@@ -324,7 +329,9 @@ class HomeJob:
 
     def _open_frames(self) -> list[Send]:
         sends: list[Send] = []
-        if self.status != "running" or self._lost:
+        # A single site is told to start and what to run in one go: if it refuses, nothing has run.
+        may_run = self.status == "running" or (self.status == "starting" and len(self._sites) == 1)
+        if not may_run or self._lost:
             return sends
         while self._queued and len(self._unreported) < MAX_OPEN_FRAMES:
             frame, parameters = self._queued.popleft()
@@ -336,6 +343,9 @@ class HomeJob:
                 wanted = self._nets[site].parameters
                 given = {name: payload for name, payload in parameters.items() if name in wanted}
                 sends.append((site, OpenFrame(self.attempt, frame, given)))
+        if self._closed and not self._queued and not self._closed_told:
+            self._closed_told = True
+            sends += [(site, CloseParameters(self.attempt)) for site in self._sites]
         return sends
 
     def _result(self, message: YieldPackage | YieldPackages, frame: Frame, count: int) -> list[Send]:
@@ -387,7 +397,7 @@ class HomeJob:
         alive = {site for site in self._sites if site not in self._lost}
         # One that has not begun again has nothing to say; perhaps it will not live for a while.
         beginning = self.status == "starting" and self._attempts > 1
-        self._awaited = alive - self._awaited if beginning else alive
+        self._awaited = (alive - self._awaited if beginning else alive) - self._reports.keys()
         self.status = "ending"
         self._outcome = outcome
         if outcome == "cancelled" and reason:

@@ -19,7 +19,7 @@ class HomeProgress:
             job: Id of the job.
             client: Who asks.
             sites: Sites that take part, in the order of the reports.
-            homesite: Which of them it is.
+            homesite: The homesite; it need not take part.
         """
         self._job = job
         self._client = client
@@ -62,6 +62,8 @@ class HomeProgress:
         """
         told = {**self._latest, **{site: report for site, report in last.items() if report.operations}}
         found = [told.get(site, last.get(site)) for site in self._sites]
+        if self._homesite not in self._sites:
+            found.append(SiteReport(self._homesite, (), {}))  # It had nothing to do but to pass results on.
         return tuple(self._with_client(report) for report in found if report is not None)
 
     def _with_client(self, report: SiteReport) -> SiteReport:

@@ -13,17 +13,19 @@ from dfmesh.engine.adapters import Raised
 from dfmesh.engine.call_log import CallLog
 from dfmesh.engine.call_plan import CallPlan
 from dfmesh.engine.calls import Calls
-from dfmesh.engine.carrier import Carrier, saturation
+from dfmesh.engine.carrier import Carrier
 from dfmesh.engine.events import Event, Instruction
+from dfmesh.engine.job_arrivals import JobArrivals
 from dfmesh.engine.job_outbox import JobOutbox, Soon
 from dfmesh.engine.kept_calls import Kept, OnceCalls
-from dfmesh.engine.messages import AnyMessage, Failure, Payload, SiteReport, SpeedReport, TallyReport
+from dfmesh.engine.messages import AnyMessage, Failure, SiteReport, TallyReport
 from dfmesh.engine.net_runner import NetRunner
 from dfmesh.engine.site_cache import Cache
+from dfmesh.engine.site_speed import SiteSpeed
 from dfmesh.engine.statistics import Statistics
-from dfmesh.engine.tokens import SKIPPED, Failed, StreamInput, Token
-from dfmesh.errors import ValueDecodingError, ValueEncodingError
-from dfmesh.netir import Call, Frame, NetIR, Reduce
+from dfmesh.engine.tokens import StreamInput
+from dfmesh.errors import ValueEncodingError
+from dfmesh.netir import Call, NetIR, Reduce
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +49,6 @@ class SiteServices:
     soon: Soon
     broken: Callable[[str, Exception], None] | None = None
     lag: Callable[[], tuple[int, float]] = lambda: (0, 0.0)
-
-
-_BETWEEN_SITES = (
-    messages.TokenPackage,
-    messages.TokenPackages,
-    messages.IterationsDone,
-    messages.ScopeEnded,
-    messages.StreamPackage,
-    messages.StreamCredit,
-)
-"""Messages that are counted, so that somebody can tell when none is under way."""
 
 
 class JobController:
@@ -85,12 +76,8 @@ class JobController:
         self.homesite = net.homesite
         self._runner = NetRunner(net)
         self._transitions = self._runner.wired.transitions
-        # Sender and depth of the frames of what comes along each route.
-        self._expected = self._runner.wired.senders()
         self._carrier = services.carrier
-        self._saturated_before = saturation(services.carrier)
-        self._lag = services.lag
-        self._lag_before = services.lag()
+        self._site_speed = SiteSpeed(services.carrier, services.lag)
         self._call_log = services.call_log
         self._cache = services.cache
         self._calls = services.make_calls(self)
@@ -100,47 +87,43 @@ class JobController:
         self._statistics = [Statistics() for _ in self._transitions]
         self._outbox = JobOutbox(job, self._runner.wired, services, self._statistics, self._outbox_flushed)
         self._slots: dict[int, int] = {}
-        self._received: dict[str, int] = {}
+        self._arrivals = JobArrivals(self._runner.wired, services.carrier, self._outbox.report_failure)
         self._missed: dict[int, bytes] = {}
         # Look-ups that wait for a value which somebody else computes, perhaps with what a lost site was to send.
         self._waiting_lookups: set[int] = set()
-        self._lost: set[str] = set()
-        # Streams that ended early, since an item could not be read; what still comes of them is dropped.
-        self._broken_streams: set[tuple[int, Frame]] = set()
         self._once = once
         self._on_left: Callable[[], None] | None = None
         self._closed = False
         self._watched = False
+        self._opened = 0
+        self._closing = False
         self._idle_told: tuple[dict[str, int], dict[str, int], int] | None = None
-        self._instruction_handlers = self._handlers()
 
     # Messages from other sites
 
     def receive(self, peer: str, message: AnyMessage) -> None:
         """Take in a message about this job. One that is not that peer's to send is dropped."""
-        if self._out_of_place(peer, message):
+        arrivals = self._arrivals
+        if arrivals.out_of_place(peer, message):
             return
-        if isinstance(message, _BETWEEN_SITES):
-            self._received[peer] = self._received.get(peer, 0) + 1
+        happened = arrivals.events_of(peer, message)
+        if happened is None:
+            self._from_homesite(message)
+            return
+        for event in happened:
+            self.handle(event)
+
+    def _from_homesite(self, message: AnyMessage) -> None:
         match message:
-            case messages.TokenPackage():
-                self.handle(events.TokenArrived(message.route, message.frame, self._token_of(message)))
-            case messages.TokenPackages():
-                self._tokens_arrived(message)
-            case messages.IterationsDone(scope=scope, frames=frames):
-                self.handle(events.IterationsDone(scope, frames, peer))
-            case messages.ScopeEnded(scope=scope, frame=frame, count=count, failure=failure):
-                self.handle(events.ScopeEnded(scope, frame, count, failure))
-            case messages.StreamPackage():
-                self._stream_arrived(message)
-            case messages.StreamCredit(route=route, frame=frame, count=count, unwanted=unwanted):
-                self.handle(events.StreamCreditArrived(route, frame, count, unwanted))
-            case messages.OpenFrame(frame=frame, parameters=parameters):
-                given = {name: self._unpacked(payload, frame) for name, payload in parameters.items()}
-                self.handle(events.FrameOpened(frame, given))
+            case messages.OpenFrame():
+                self._opened += 1
+                self.handle(self._arrivals.frame_opened(message))
+            case messages.CloseParameters():
+                self._closing = True
+                self._tell_last()
             case messages.ReportProgress():
                 # Not counted: what a job sends must not depend on who watches it.
-                self._carrier.send(peer, messages.Progress(self.job, (self.report(),)))
+                self._carrier.send(self.homesite, messages.Progress(self.job, (self.report(),)))
             case messages.WatchIdle(lost=lost):
                 self._watched = True
                 for failure in lost:
@@ -150,75 +133,10 @@ class JobController:
                 if self._once is not None:
                     self._once.forget(frame[0])
 
-    def _out_of_place(self, peer: str, message: AnyMessage) -> bool:
-        match message:
-            case messages.TokenPackage(route=route, frame=frame):
-                return self._expected.get(route) != (peer, len(frame))
-            case messages.TokenPackages(route=route, frames=frames):
-                return any(self._expected.get(route) != (peer, depth) for depth in set(map(len, frames)))
-            case messages.StreamPackage(route=route, frame=frame):
-                return self._expected.get(route) != (peer, len(frame)) or peer in self._lost
-            case messages.IterationsDone(scope=number):
-                scope = self._runner.wired.scopes.get(number)
-                return scope is None or scope.head_site != self.site or peer not in scope.participants
-            case messages.ScopeEnded(scope=number, frame=frame):
-                scope = self._runner.wired.scopes.get(number)
-                return scope is None or scope.head_site != peer or scope.depth != len(frame) + 1
-            case messages.StreamCredit():
-                return False
-            case _:
-                return peer != self.homesite
-
     def _lose(self, failure: Failure) -> None:
-        if failure.site not in self._lost:
-            self._lost.add(failure.site)
+        if failure.site not in self._arrivals.lost:
+            self._arrivals.lost.add(failure.site)
             self.handle(events.SiteGone(failure))
-
-    def _stream_arrived(self, package: messages.StreamPackage) -> None:
-        route, frame = package.route, package.frame
-        if (route, frame) in self._broken_streams:
-            if package.payload is None:
-                self._broken_streams.discard((route, frame))
-            return
-        if package.payload is None:
-            self.handle(events.StreamEndArrived(route, frame, package.failure))
-            return
-        items = self._unpacked(package.payload, frame, package.count)
-        if isinstance(items, Failed):
-            self._broken_streams.add((route, frame))
-            self.handle(events.StreamEndArrived(route, frame, items.failure))
-        else:
-            self.handle(events.StreamItemsArrived(route, frame, items if package.count else [items]))
-
-    def _tokens_arrived(self, package: messages.TokenPackages) -> None:
-        route, frames = package.route, package.frames
-        if not frames:
-            return
-        tokens = self._unpacked(package.payload, frames[0], len(frames))
-        if isinstance(tokens, Failed):
-            for frame in frames:
-                self.handle(events.TokenArrived(route, frame, tokens))
-        else:
-            self.handle(events.TokensArrived(route, frames, tokens))
-
-    def _token_of(self, package: messages.TokenPackage) -> Token:
-        if package.payload is not None:
-            return self._unpacked(package.payload, package.frame)
-        if package.failure is not None:
-            return Failed(package.failure)
-        return SKIPPED if package.skipped else None
-
-    def _unpacked(self, payload: Payload, frame: Frame, count: int = 0) -> Token:
-        """Give the value of a payload, or the list of so many values, or how that failed."""
-        try:
-            value = self._carrier.unpack(payload)
-            if count and (type(value) is not list or len(value) != count):
-                raise ValueDecodingError(f"what arrived is no list of {count} values")
-            return value
-        except ValueDecodingError as error:
-            failure = Failure(self.site, "decode", "", frame, "", type(error).__name__, str(error))
-            self._outbox.report_failure(failure)
-            return Failed(failure)
 
     # The runner
 
@@ -227,10 +145,14 @@ class JobController:
         if self._on_left is not None:
             self._leave_when_done()
             return
-        carry_out = self._instruction_handlers
+        send = self._outbox.carry_out
         try:
             for instruction in self._runner.handle(event):
-                carry_out[type(instruction)](instruction)
+                own = _OWN_INSTRUCTIONS.get(type(instruction))
+                if own is None:
+                    send(instruction)
+                else:
+                    own(self, instruction)
         except Exception as error:  # Also from a call's end, where nobody else would end the job.
             if self._broken is None:
                 raise
@@ -239,21 +161,16 @@ class JobController:
         self._outbox.event_over()
         if self._watched:
             self._tell_idle()
+        if self._closing:
+            self._tell_last()
 
-    def _handlers(self) -> dict[type[Instruction], Callable[[Any], Any]]:
-        calls, cache = self._calls, self._cache
-        return {
-            **self._outbox.handlers(),
-            events.StartCall: self._start_call,
-            events.StartCalls: self._start_calls,
-            events.PullStream: lambda i: calls.pull(i.call, i.count),
-            events.CloseStream: self._close_stream,
-            events.FeedItem: lambda i: calls.feed(i.call, i.input, values.private_copy(i.value)),
-            events.FeedEnd: lambda i: calls.feed_end(i.call, i.input, i.failure),
-            events.LookUpKey: self._look_up,
-            events.StoreValue: lambda i: cache.store(self._missed.pop(i.call), i.value),
-            events.ReleaseKey: lambda i: cache.release(self._missed.pop(i.call)),
-        }
+    def _tell_last(self) -> None:
+        """Send the last report as soon as all of the last parameter set is done, so that the end has not to wait."""
+        if self._opened > self._outbox.reported or self._runner.calls or self._runner.streams.relaying:
+            return
+        self._closing = False
+        self._outbox.flush()
+        self._carrier.send(self.homesite, messages.Progress(self.job, (self.report(),), last=True))
 
     def _outbox_flushed(self) -> None:
         if self._watched:
@@ -263,7 +180,7 @@ class JobController:
         """Tell the homesite that nothing goes on here, if that is so and it does not know it."""
         if self._runner.active > len(self._waiting_lookups) or self._outbox.iterations:
             return
-        state = (dict(self._outbox.sent), dict(self._received), len(self._lost))
+        state = (dict(self._outbox.sent), dict(self._arrivals.received), len(self._arrivals.lost))
         if state != self._idle_told:
             self._idle_told = state
             self._outbox.send(self.homesite, messages.SiteIdle(self.job, *state))
@@ -466,38 +383,17 @@ class JobController:
 
     def report(self) -> SiteReport:
         """Say how far this site is."""
-        operations = [
-            statistics.report(transition.ir, self._runner.waiting(transition))
-            for transition, statistics, plan in zip(self._transitions, self._statistics, self._plans, strict=True)
-            if plan is not None
-        ]
-        sends = [
-            send
-            for transition, statistics in zip(self._transitions, self._statistics, strict=True)
-            for send in statistics.sends(transition.ir)
-        ]
-        tallies = [TallyReport(item.ir.id, item.fired, item.counted) for item in self._transitions if item.fired]
+        transitions, waiting = self._transitions, self._runner.waiting
+        each = list(zip(transitions, self._statistics, self._plans, strict=True))
         return SiteReport(
             self.site,
-            tuple(operations),
+            tuple(counted.report(item.ir, waiting(item)) for item, counted, plan in each if plan is not None),
             dict(self._outbox.bytes_sent),
-            tuple(sends),
-            tuple(tallies),
-            self._speeds(),
-            self._mean_lag(),
+            tuple(send for item, counted, _ in each for send in counted.sends(item.ir)),
+            tuple(TallyReport(item.ir.id, item.fired, item.counted) for item in transitions if item.fired),
+            self._site_speed.connections(),
+            self._site_speed.mean_lag(),
         )
-
-    def _mean_lag(self) -> float:
-        (results, seconds), (results_before, seconds_before) = self._lag(), self._lag_before
-        return (seconds - seconds_before) / (results - results_before) if results > results_before else 0.0
-
-    def _speeds(self) -> tuple[SpeedReport, ...]:
-        speeds = []
-        for peer, (size, seconds) in saturation(self._carrier).items():
-            size_before, seconds_before = self._saturated_before.get(peer, (0, 0.0))
-            if seconds > seconds_before:
-                speeds.append(SpeedReport(peer, size - size_before, seconds - seconds_before))
-        return tuple(speeds)
 
     @property
     def unrepeatable(self) -> tuple[Failure, ...]:
@@ -540,3 +436,17 @@ def _plan(action: Any) -> CallPlan | None:
     if isinstance(action, Call | Reduce):
         return CallPlan(action.operation, action.provider, action.retries, action.timeout)
     return None
+
+
+_OWN_INSTRUCTIONS: dict[type[Instruction], Callable[[JobController, Any], Any]] = {
+    events.StartCall: JobController._start_call,
+    events.StartCalls: JobController._start_calls,
+    events.PullStream: lambda it, i: it._calls.pull(i.call, i.count),
+    events.CloseStream: JobController._close_stream,
+    events.FeedItem: lambda it, i: it._calls.feed(i.call, i.input, values.private_copy(i.value)),
+    events.FeedEnd: lambda it, i: it._calls.feed_end(i.call, i.input, i.failure),
+    events.LookUpKey: JobController._look_up,
+    events.StoreValue: lambda it, i: it._cache.store(it._missed.pop(i.call), i.value),
+    events.ReleaseKey: lambda it, i: it._cache.release(it._missed.pop(i.call)),
+}
+"""The instructions that do not just send something."""

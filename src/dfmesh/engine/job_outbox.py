@@ -44,6 +44,7 @@ class JobOutbox:
     Attributes:
         sent: Messages sent so far that other sites count, by receiving site.
         bytes_sent: Bytes of all messages sent so far, by peer.
+        reported: Parameter sets of which the homesite was told that they are done here.
         iterations: Iterations done here of which their loops have not been told yet, by site and scope.
     """
 
@@ -66,6 +67,7 @@ class JobOutbox:
         """
         self.sent: dict[str, int] = {}
         self.bytes_sent: dict[str, int] = {}
+        self.reported = 0
         self.iterations: dict[tuple[str, int], list[Frame]] = {}
         self._job = job
         self._wired = wired
@@ -80,21 +82,9 @@ class JobOutbox:
         self._broken_streams: set[tuple[int, Frame]] = set()
         self._packed: tuple[Any, Payload] | None = None
 
-    def handlers(self) -> dict[type[Any], Callable[[Any], Any]]:
-        """Give what carries out each kind of instruction that sends something."""
-        return {
-            events.SendToken: self._send_token,
-            events.SendTokens: self._send_tokens,
-            events.SendYield: self._send_yield,
-            events.SendYields: self._send_yields,
-            events.SendIterationsDone: self._iterations_done,
-            events.SendScopeEnded: self._send_scope_ended,
-            events.SendStreamItems: self._send_stream_items,
-            events.SendStreamEnd: self._send_stream_end,
-            events.SendStreamCredit: self._send_stream_credit,
-            events.ReportFailure: lambda i: self.report_failure(i.failure),
-            events.ReportFrame: self._report_frame,
-        }
+    def carry_out(self, instruction: events.Instruction) -> None:
+        """Carry out an instruction that sends something."""
+        getattr(self, _SENDERS[type(instruction)])(instruction)
 
     def event_over(self) -> None:
         """All instructions of one event have been carried out."""
@@ -112,12 +102,16 @@ class JobOutbox:
 
     # To the homesite
 
+    def _report_failure(self, instruction: events.ReportFailure) -> None:
+        self.report_failure(instruction.failure)
+
     def report_failure(self, failure: Failure) -> None:
         """Tell of something that failed here."""
         self.send(self._homesite, messages.FailureReport(self._job, failure))
 
     def _report_frame(self, instruction: events.ReportFrame) -> None:
         frame = instruction.frame
+        self.reported += 1
         yields = self._yields.pop(frame[0], 0)
         self.send(self._homesite, messages.FrameReport(self._job, frame, yields))
 
@@ -186,10 +180,11 @@ class JobOutbox:
 
     def _iterations_done(self, instruction: events.SendIterationsDone) -> None:
         if not self.iterations:
-            self._soon(self._flush_iterations)
+            self._soon(self.flush)
         self.iterations.setdefault((instruction.site, instruction.scope), []).extend(instruction.frames)
 
-    def _flush_iterations(self) -> None:
+    def flush(self) -> None:
+        """Send what has been put off to the end of the turn."""
         done, self.iterations = self.iterations, {}
         for (site, scope), frames in done.items():
             self._send_site(site, messages.IterationsDone(self._job, scope, tuple(frames)))
@@ -262,3 +257,18 @@ class JobOutbox:
         if not self._wired.scopes[ir.scope].tolerant:
             self.report_failure(failure)
         return failure
+
+
+_SENDERS: Final[dict[type[events.Instruction], str]] = {
+    events.SendToken: "_send_token",
+    events.SendTokens: "_send_tokens",
+    events.SendYield: "_send_yield",
+    events.SendYields: "_send_yields",
+    events.SendIterationsDone: "_iterations_done",
+    events.SendScopeEnded: "_send_scope_ended",
+    events.SendStreamItems: "_send_stream_items",
+    events.SendStreamEnd: "_send_stream_end",
+    events.SendStreamCredit: "_send_stream_credit",
+    events.ReportFailure: "_report_failure",
+    events.ReportFrame: "_report_frame",
+}

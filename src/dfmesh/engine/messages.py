@@ -314,9 +314,15 @@ class ReportProgress(Message, frozen=True, tag=17):
 
 
 class Progress(Message, frozen=True, tag=18):
-    """Answers `ReportProgress`: one report from a site, those of all sites from the homesite."""
+    """Answers `ReportProgress`: one report from a site, those of all sites from the homesite.
+
+    Attributes:
+        reports: What the sites did so far.
+        last: Nobody asked: the site has done all of the last parameter set, and this is its last report.
+    """
 
     reports: tuple[SiteReport, ...]
+    last: bool = False
 
 
 class EndJob(Message, frozen=True, tag=19):
@@ -407,7 +413,7 @@ class AddParameters(Message, frozen=True, tag=31):
 
 
 class CloseParameters(Message, frozen=True, tag=32):
-    """There will be no more parameter sets: the job ends when those given are done."""
+    """There will be no more parameter sets: the job ends when those given are done. Told to the sites as well."""
 
 
 class CancelJob(Message, frozen=True, tag=33):

@@ -73,7 +73,6 @@ class NetRunner:
         self.gatherings = Gatherings(self)
         self.streams = Streams(self)
         self.caching = Caching(self)
-        self._handlers = self._event_handlers()
 
     @property
     def active(self) -> int:
@@ -82,35 +81,12 @@ class NetRunner:
 
     def handle(self, event: Event) -> list[Instruction]:
         """Take in an event and give the instructions it leads to, in order."""
-        self._handlers[type(event)](event)
+        _HANDLERS[type(event)](self, event)
         ready = self._ready
         while ready:
             self._fire(*ready.popleft())
         out, self._out = self._out, []
         return out
-
-    def _event_handlers(self) -> dict[type[Event], Callable[[Any], None]]:
-        scopes, loops, streams, caching, calls = self.wired.scopes, self.loops, self.streams, self.caching, self.calls
-        return {
-            events.TokenArrived: self._token_arrived,
-            events.TokensArrived: self._tokens_arrived,
-            events.CallReturned: self._call_returned,
-            events.CallsReturned: self._calls_returned,
-            events.CallRaised: self._call_raised,
-            events.FrameOpened: self._open_frame,
-            events.IterationsDone: lambda e: loops.iterations_done(scopes[e.scope], e.frames, e.site),
-            events.ScopeEnded: lambda e: loops.scope_ended(scopes[e.scope], e.frame, e.count, e.failure),
-            events.StreamOpened: lambda e: streams.opened(e.call),
-            events.StreamItems: lambda e: streams.items(e.call, e.values, more=e.more),
-            events.StreamEnded: lambda e: streams.ended(e.call),
-            events.StreamItemsArrived: lambda e: streams.items_arrived(e.route, e.frame, e.values),
-            events.StreamEndArrived: lambda e: streams.end_arrived(e.route, e.frame, e.failure),
-            events.StreamCreditArrived: self._stream_credited,
-            events.FedItemsTaken: lambda e: streams.fed_items_taken(e.call, e.input, e.count),
-            events.SiteGone: lambda e: streams.site_gone(e.failure),
-            events.KeyFound: lambda e: caching.found(*calls.pop(e.call), e.value),
-            events.KeyMissed: lambda e: caching.missed(e.call, *calls.pop(e.call)),
-        }
 
     def _stream_credited(self, event: events.StreamCreditArrived) -> None:
         if event.unwanted:
@@ -474,3 +450,25 @@ class NetRunner:
             self._out.extend(map(events.ReportFrame, frames))
         else:
             self.loops.iterations_done_here(scope, frames)
+
+
+_HANDLERS: dict[type[Event], Callable[[NetRunner, Any], None]] = {
+    events.TokenArrived: NetRunner._token_arrived,
+    events.TokensArrived: NetRunner._tokens_arrived,
+    events.CallReturned: NetRunner._call_returned,
+    events.CallsReturned: NetRunner._calls_returned,
+    events.CallRaised: NetRunner._call_raised,
+    events.FrameOpened: NetRunner._open_frame,
+    events.IterationsDone: lambda it, e: it.loops.iterations_done(it.wired.scopes[e.scope], e.frames, e.site),
+    events.ScopeEnded: lambda it, e: it.loops.scope_ended(it.wired.scopes[e.scope], e.frame, e.count, e.failure),
+    events.StreamOpened: lambda it, e: it.streams.opened(e.call),
+    events.StreamItems: lambda it, e: it.streams.items(e.call, e.values, more=e.more),
+    events.StreamEnded: lambda it, e: it.streams.ended(e.call),
+    events.StreamItemsArrived: lambda it, e: it.streams.items_arrived(e.route, e.frame, e.values),
+    events.StreamEndArrived: lambda it, e: it.streams.end_arrived(e.route, e.frame, e.failure),
+    events.StreamCreditArrived: NetRunner._stream_credited,
+    events.FedItemsTaken: lambda it, e: it.streams.fed_items_taken(e.call, e.input, e.count),
+    events.SiteGone: lambda it, e: it.streams.site_gone(e.failure),
+    events.KeyFound: lambda it, e: it.caching.found(*it.calls.pop(e.call), e.value),
+    events.KeyMissed: lambda it, e: it.caching.missed(e.call, *it.calls.pop(e.call)),
+}

@@ -288,6 +288,11 @@ class Streams:
                 self.end_arrived(route, frame, failure)
 
     @property
+    def relaying(self) -> bool:
+        """Whether items of some stream are still to be sent to another site."""
+        return bool(self._routes)
+
+    @property
     def feeding(self) -> bool:
         """Whether some call is fed with a stream."""
         return bool(self._fed)

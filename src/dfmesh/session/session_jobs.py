@@ -84,7 +84,7 @@ class SessionJobs:
         if isinstance(message, JobFinished):
             self._measure(job, message)
         job.receive(message)
-        if job.status.over:
+        if job.over:
             job.submitted = None
             self._jobs.pop(job.job, None)
 

@@ -145,6 +145,10 @@ class SiteAdapters:
         """How many operations the site can run at the same time; None if its owner does not say."""
         return self._site_config.capacity
 
+    def loaded(self, operation: str, provider: str | None = None) -> Adapter | None:
+        """Give the adapter of an operation if it has been loaded, else None; the arguments are as in `find`."""
+        return self._adapters.get((operation, provider))
+
     def find(self, operation: str, provider: str | None = None) -> Adapter:
         """Give the adapter of an operation, loaded if this is the first use.
 

@@ -191,6 +191,8 @@ class Plan:
         sites: Taking-part sites, the homesite first.
         wires: Ways between sites that something goes along.
         opened: Per taking-part site what gets a token when a frame opens.
+        until_open: Seconds until the homesite opens parameter sets: it has an answer from all sites that have something
+            to do, or there is but one, which is told to start and what to run in one go.
         round_trip: Seconds until the homesite has an answer from all sites.
         latencies: From the homesite to each taking-part site.
     """
@@ -202,4 +204,5 @@ class Plan:
         self.wires: dict[tuple[str, str], Wire] = {}
         self.opened: list[list[Target]] = [[] for _ in root.participants]
         self.latencies: list[float] = []
+        self.until_open = 0.0
         self.round_trip = 0.0

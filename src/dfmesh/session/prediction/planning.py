@@ -129,7 +129,10 @@ class Planner:
             plan.opened[position[name]] = [self._targets[place] for place in (*places, *net.starts)]
         sites = plan.root.participants
         plan.latencies = [self._latency(self._home, site) for site in sites]
-        plan.round_trip = max(self._latency(self._home, site) + self._latency(site, self._home) for site in sites)
+        answers = {site: self._latency(self._home, site) + self._latency(site, self._home) for site in sites}
+        plan.round_trip = max(answers.values())
+        busy = [site for site in sites if self._nets[site].transitions]
+        plan.until_open = max(answers[site] for site in busy) if len(busy) > 1 else 0.0
 
     def _latency(self, source: str, destination: str) -> float:
         return 0.0 if source == destination else self._costs.link(source, destination)[0]

@@ -79,7 +79,7 @@ class PredictedRun:
                 gc.enable()
 
     def _run(self) -> None:
-        far = self._plan.round_trip
+        far = self._plan.until_open
         self._at(far, self._open_sets_now, extended(None, Stage("start", self._plan.root.head), far))
         agenda, ready, fire = self._agenda, self._ready, self._fire
         while agenda:

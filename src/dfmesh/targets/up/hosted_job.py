@@ -42,6 +42,18 @@ class Asker(Protocol):
         ...
 
 
+class Follower(Protocol):
+    """Who reads a job's journal, or waits for the job's end."""
+
+    def news(self) -> None:
+        """There is more to be read, or the job is over."""
+        ...
+
+    def keep(self) -> None:
+        """The job ends: have what is still to be read, since the journal may be removed."""
+        ...
+
+
 class HostedJob:
     """One job that is going on.
 
@@ -49,7 +61,7 @@ class HostedJob:
         origin: Who submitted it, and when.
         journal: What is kept of it on disk.
         outline: Where its results go.
-        followers: Called whenever there is more in its journal, and at its end.
+        followers: Who is told whenever there is more in its journal, and of its end.
         log_begin: Position of the sites' log at its submission.
         broken: Why the host could not go on with the job; empty if it could.
     """
@@ -78,7 +90,7 @@ class HostedJob:
         """
         self.origin, self._submit = submission
         self.journal = make_journal(self._tell_followers, self._broken)
-        self.followers: set[Callable[[], None]] = set()
+        self.followers: set[Follower] = set()
         self.log_begin = log_begin
         self.broken = ""
         self._codec = codec
@@ -253,6 +265,8 @@ class HostedJob:
 
     def _end(self) -> None:
         self.journal.close()
+        for follower in self.followers:
+            follower.keep()
         self._tell_askers(Progress(self.job, ()))
         self._on_ended(self)
         self._tell_followers()
@@ -276,8 +290,8 @@ class HostedJob:
             asker.progress(message)
 
     def _tell_followers(self) -> None:
-        for news in tuple(self.followers):
-            news()
+        for follower in tuple(self.followers):
+            follower.news()
 
 
 def _cut_off(message: JobFinished, owner: int, given: int) -> JobFinished:

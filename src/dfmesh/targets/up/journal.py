@@ -74,7 +74,7 @@ class Journal:
         """
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.directory = directory
-        self.submission = RecordLog(directory / SUBMISSION, codec, soon, on_broken=on_broken)
+        self.submission = RecordLog(directory / SUBMISSION, codec, soon, on_broken=on_broken, keep_open=False)
         self.results = RecordLog(directory / RESULTS, codec, soon, on_results, on_broken)
 
     @property

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from struct import Struct
 from typing import Any
@@ -42,6 +43,8 @@ class RecordLog:
         soon: Callable[[Callable[[], None]], Any],
         on_written: Callable[[], None] = lambda: None,
         on_broken: Callable[[OSError], None] = lambda error: None,
+        *,
+        keep_open: bool = True,
     ) -> None:
         """Open a log, and make it if it is not there.
 
@@ -51,6 +54,7 @@ class RecordLog:
             soon: Defers a function to the end of the present turn of the event loop; batches are written then.
             on_written: Called when there is more to be read.
             on_broken: Called when something cannot be written; it is lost, and nothing more is written.
+            keep_open: Whether the file stays open between uses. If not, any number of logs can be written at a time.
 
         Raises:
             OSError: it cannot be opened.
@@ -60,8 +64,11 @@ class RecordLog:
         self._soon = soon
         self._on_written = on_written
         self._on_broken = on_broken
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self.size = os.fstat(self._descriptor).st_size
+        self._keep_open = keep_open
+        self._descriptor = -1
+        self._closed = False
+        with self._opened() as descriptor:
+            self.size = os.fstat(descriptor).st_size
         self._parts: list[bytearray | memoryview] = []
         self._tail: bytearray | None = None
         self._waiting = 0
@@ -70,8 +77,24 @@ class RecordLog:
 
     @property
     def is_open(self) -> bool:
-        """Whether it can still be written."""
-        return self._descriptor >= 0
+        """Whether it can still be read and written."""
+        return not self._closed
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        """Give the descriptor of the file for a moment."""
+        if self._descriptor < 0:
+            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            yield self._descriptor
+        finally:
+            if not self._keep_open:
+                self._release()
+
+    def _release(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
     def append(self, message: Any) -> None:
         """Add a message; readers get it, with what is added in the same turn, once it is in the file.
@@ -101,7 +124,7 @@ class RecordLog:
         """Write what was added."""
         self._scheduled = False
         parts, self._parts, self._tail, self._waiting = self._parts, [], None, 0
-        if not parts or self._broken or not self.is_open:
+        if not parts or self._broken or self._closed:
             return
         checksum, size = zlib.crc32(memoryview(parts[0])[len(_NO_CHECK) :]), len(parts[0]) - len(_NO_CHECK)
         for part in parts[1:]:
@@ -109,7 +132,8 @@ class RecordLog:
             size += len(part)
         _CHECK_BODY.pack_into(parts[0], _HEAD_SIZE, size, checksum)
         try:
-            _write(self._descriptor, parts)
+            with self._opened() as descriptor:
+                _write(descriptor, parts)
         except OSError as error:
             self._broken = True
             self._on_broken(error)
@@ -119,18 +143,18 @@ class RecordLog:
 
     def recovered(self) -> None:
         """Take note that the file was cut to what is whole; nothing may be waiting to be written."""
-        self.size = os.fstat(self._descriptor).st_size
+        self.size = self.path.stat().st_size
 
     def read(self, position: int, most: int) -> bytes:
         """Give the bytes from a position on, of what has been written; none at the end."""
-        return os.pread(self._descriptor, min(most, self.size - position), position)
+        with self._opened() as descriptor:
+            return os.pread(descriptor, min(most, self.size - position), position)
 
     def close(self) -> None:
         """Write what is left, and close the file. May be called again."""
         self.flush()
-        if self.is_open:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        self._closed = True
+        self._release()
 
 
 def _write(descriptor: int, parts: list[bytearray | memoryview]) -> None:

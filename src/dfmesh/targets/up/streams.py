@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -64,16 +65,32 @@ class JournalStream:
         self._broken = broken
         self._on_news = on_news
         self._position = 0
-        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self._size = os.fstat(self._file).st_size
+        self._path = path
+        self._file = -1
+        self._size = 0
         if hosted is not None:
-            hosted.followers.add(on_news)
+            hosted.followers.add(self)
+        else:
+            self._open()
+
+    def news(self) -> None:
+        """As `Follower.news`."""
+        self._on_news()
+
+    def keep(self) -> None:
+        """As `Follower.keep`."""
+        with suppress(OSError):  # It is tried again when it is read.
+            self._open()
 
     def part(self) -> Message | None:
         """As `Stream.part`."""
         hosted = self._hosted
         end = self._size if hosted is None else hosted.journal.results.size
-        data = os.pread(self._file, min(PART_SIZE, end - self._position), self._position)
+        try:
+            data = self._read(min(PART_SIZE, end - self._position))
+        except FileNotFoundError:
+            self.done = True
+            return JournalEnd(self.job, self.number, "its journal has been removed")
         if data:
             self._position += len(data)
             return JournalPart(self.job, self.number, data)
@@ -82,10 +99,22 @@ class JournalStream:
             return None
         return JournalEnd(self.job, self.number, self._broken if hosted is None else hosted.broken)
 
+    def _read(self, size: int) -> bytes:
+        log = None if self._hosted is None else self._hosted.journal.results
+        if log is not None and log.is_open:  # Of a job that is going on the file is open once, for all.
+            return log.read(self._position, size)
+        if self._file < 0:
+            self._open()
+        return os.pread(self._file, size, self._position)
+
+    def _open(self) -> None:
+        self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        self._size = os.fstat(self._file).st_size
+
     def close(self) -> None:
         """As `Stream.close`. May be called again."""
         if self._hosted is not None:
-            self._hosted.followers.discard(self._on_news)
+            self._hosted.followers.discard(self)
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -123,7 +152,14 @@ class LogStream:
         self._end = None if follow else log.end
         self._ending: asyncio.TimerHandle | None = None
         if self._job is not None:
-            self._job.followers.add(on_news)
+            self._job.followers.add(self)
+
+    def news(self) -> None:
+        """As `Follower.news`."""
+        self._on_news()
+
+    def keep(self) -> None:
+        """As `Follower.keep`: the log stays."""
 
     def part(self) -> Message | None:
         """As `Stream.part`."""
@@ -141,7 +177,7 @@ class LogStream:
     def close(self) -> None:
         """As `Stream.close`."""
         if self._job is not None:
-            self._job.followers.discard(self._on_news)
+            self._job.followers.discard(self)
         if self._ending is not None:
             self._ending.cancel()
 
