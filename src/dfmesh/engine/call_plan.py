@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from dfmesh.engine.adapters import Adapter, AdapterKind, Raised
+from dfmesh.engine.call_lines import Whose
+from dfmesh.engine.messages import JobLine
 from dfmesh.engine.messages import Failure
 
 
@@ -41,6 +43,15 @@ class CallOutcome(Protocol):
 
     def exhausted(self, call: int) -> None:
         """The generator has no more items."""
+        ...
+
+
+    def whose(self, call: int) -> Whose | None:
+        """Tell operation, statement and frame of a call; None once it is over. Called on any thread."""
+        ...
+
+    def said(self, lines: tuple[JobLine, ...], dropped: int) -> None:
+        """Calls have printed or logged lines, and so many more that were dropped."""
         ...
 
 

@@ -34,6 +34,10 @@ class Ended:
         self.call = call
         self.plan = plan
 
+    def tell(self, source: str, logger: str, text: str) -> None:
+        """Take what the call prints or logs; on any thread."""
+        self.receiver.say(self.call, source, logger, text)
+
     def __call__(self, value: Any, error: BaseException | None, seconds: float) -> None:
         """Hand over a result that is alone, or an exception."""
         self.receiver.call_ended(self.call, self.plan, value, error, seconds)
@@ -41,6 +45,10 @@ class Ended:
 
 class Receiver(Protocol):
     """Who gets the results of calls, on the event loop."""
+
+    def say(self, call: int, source: str, logger: str, text: str) -> None:
+        """A call prints or logs; on any thread."""
+        ...
 
     def call_ended(self, call: int, plan: Any, value: Any, error: BaseException | None, seconds: float) -> None:
         """A call has ended."""
@@ -81,7 +89,8 @@ class Work:
         """Give what the adapter sees of the call."""
         call = self.call
         if call is None:
-            call = self.call = ThisCall(self.operation)
+            done = self.done
+            call = self.call = ThisCall(self.operation, done.tell if type(done) is Ended else None)
             if self.stopping:  # Set while we made it, by who did not see it.
                 call.cancel(self.stopping, run_apart)
         return call

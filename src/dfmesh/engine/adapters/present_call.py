@@ -9,6 +9,10 @@ from contextvars import ContextVar
 from typing import Any
 
 
+Tell = Callable[[str, str, str], None]
+"""Takes, on any thread, a source (`stdout`, `stderr` or the level of a record), the name of a logger, and text."""
+
+
 class CallStopped(BaseException):
     """Raised in an adapter whose call is to stop: its job has ended, or it took longer than its `timeout`.
 
@@ -21,12 +25,14 @@ class ThisCall:
 
     Attributes:
         operation: Name of the operation; empty outside of a call.
+        tell: Takes what the call prints or logs, for its job; None outside of a call. See `Tell`.
     """
 
-    __slots__ = ("_cancelled", "_listeners", "_lock", "operation", "reason")
+    __slots__ = ("_cancelled", "_listeners", "_lock", "operation", "reason", "tell")
 
-    def __init__(self, operation: str = "") -> None:
+    def __init__(self, operation: str = "", tell: Tell | None = None) -> None:
         self.operation = operation
+        self.tell = tell
         self.reason = ""
         self._cancelled = threading.Event()
         self._lock = threading.Lock()

@@ -1,0 +1,172 @@
+"""What the calls of one job print and log at one site, on its way to who submitted it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import msgspec
+
+from dfmesh.engine.messages import JobLine
+from dfmesh.netir import Frame
+
+MOST_PER_SECOND = 1000
+"""Lines of one job at one site that are taken in a second; further ones are counted as dropped."""
+
+LONGEST = 2000
+"""Characters of a line that are kept."""
+
+BATCH_SECONDS = 0.1
+"""Time that lines are collected before they are sent together."""
+
+CUT = " ..."
+"""Stands behind a line that was cut."""
+
+Whose = tuple[str, str, Frame]
+"""Operation, statement and frame of a call."""
+
+_Unfinished = tuple[int, str, str]
+_NOBODY: Whose = ("", "", ())
+
+
+class CallLines:
+    """Takes text from any thread, makes lines of it, and sends them in batches from the event loop.
+
+    While nothing is said it does nothing. The lock is one that a thread may take twice: a finaliser that prints may
+    run while it is held.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        whose: Callable[[int], Whose | None],
+        send: Callable[[tuple[JobLine, ...], int], None],
+    ) -> None:
+        """Begin without lines.
+
+        Args:
+            loop: Where they are sent.
+            whose: Tells what a call is; None once it is over. Called on any thread.
+            send: Gets lines, and how many were dropped since it was called last.
+        """
+        self._loop = loop
+        self._whose = whose
+        self._send = send
+        self._lock = threading.RLock()
+        self._waiting: list[JobLine] = []
+        # Text behind the last end of a line, by call, source and logger.
+        self._unfinished: dict[_Unfinished, tuple[Whose, str]] = {}
+        self._dropped = 0
+        self._second = 0.0
+        self._taken = 0
+        self._armed = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    def say(self, call: int, source: str, logger: str, text: str) -> None:
+        """Take what a call has printed or logged; on any thread.
+
+        Args:
+            call: Number of the call.
+            source: `stdout`, `stderr`, or the level of a log record.
+            logger: Name of the logger; empty if it was printed.
+            text: Some lines, the last of which may not be at its end yet.
+        """
+        key = (call, source, logger)
+        with self._lock:
+            if self._closed:
+                return
+            before = self._unfinished.pop(key, None)
+            whose = self._whose(call) or (_NOBODY if before is None else before[0])
+            ends = text.count("\n")
+            taken = min(ends, self._room())
+            lines = text.split("\n", taken)[:taken]
+            if lines and before is not None:
+                lines[0] = before[1] + lines[0]
+            for line in lines:
+                self._take(whose, source, logger, line)
+            self._dropped += ends - taken
+            rest = text[text.rfind("\n") + 1 :]
+            if not ends and before is not None:
+                rest = before[1] + rest
+            if rest:
+                # A progress bar overwrites its line; only its last state is of interest.
+                self._unfinished[key] = (whose, rest[rest.rfind("\r", 0, -1) + 1 :][: LONGEST + 1])
+            self._arm_soon()
+
+    def add(self, call: int, lines: tuple[JobLine, ...], dropped: int) -> None:
+        """Take lines that a call has said in a process of its own; on the event loop."""
+        with self._lock:
+            if self._closed:
+                return
+            operation, node, frame = self._whose(call) or _NOBODY
+            for line in lines:
+                if self._room():
+                    self._taken += 1
+                    self._waiting.append(
+                        msgspec.structs.replace(line, operation=operation, node=node, frame=frame),
+                    )
+                else:
+                    self._dropped += 1
+            self._dropped += dropped
+            self._arm_soon()
+
+    def _room(self) -> int:
+        now = time.monotonic()
+        if now - self._second >= 1.0:
+            self._second, self._taken = now, 0
+        return max(0, MOST_PER_SECOND - self._taken)
+
+    def _take(self, whose: Whose, source: str, logger: str, line: str) -> None:
+        line = line.rstrip("\r")
+        line = line[line.rfind("\r") + 1 :]
+        if len(line) > LONGEST:
+            line = line[:LONGEST] + CUT
+        self._taken += 1
+        self._waiting.append(JobLine(time.time(), *whose, source, logger, line))
+
+    def _arm_soon(self) -> None:
+        if not self._armed:
+            with suppress(RuntimeError):  # The loop has closed; nobody wants lines any more.
+                self._loop.call_soon_threadsafe(self._arm)
+                self._armed = True
+
+    def _arm(self) -> None:
+        if not self._closed and self._timer is None:
+            self._timer = self._loop.call_later(BATCH_SECONDS, self.flush)
+
+    def flush(self, *, unfinished: bool = False) -> None:
+        """Send what was said; on the event loop.
+
+        Args:
+            unfinished: Also lines of calls that go on and have not ended the line.
+        """
+        if not self._armed:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        with self._lock:
+            self._armed = False
+            for key, (whose, text) in list(self._unfinished.items()):
+                call, source, logger = key
+                if unfinished or self._whose(call) is None:
+                    del self._unfinished[key]
+                    if self._room():
+                        self._take(whose, source, logger, text)
+                    else:
+                        self._dropped += 1
+            lines, self._waiting = self._waiting, []
+            dropped, self._dropped = self._dropped, 0
+        if lines or dropped:
+            self._send(tuple(lines), dropped)
+
+    def close(self) -> None:
+        """Send what was said, and take no more; on the event loop."""
+        with self._lock:
+            self._armed = self._armed or bool(self._unfinished)
+            self.flush(unfinished=True)
+            self._closed = True

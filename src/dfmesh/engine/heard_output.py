@@ -1,0 +1,110 @@
+"""Hearing what adapters print and log: `sys.stdout`, `sys.stderr` and the making of log records.
+
+What is printed goes where it would have gone. If that happens within a call, the call is told as well. Text that does
+not go through Python's own streams (child processes, C code, `os.write`) is not heard, nor what is printed outside of
+any call.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, TextIO, cast
+
+from dfmesh.engine.adapters.present_call import running_call
+
+_NAMES = ("stdout", "stderr")
+_LOGGING = logging.StreamHandler.emit.__code__.co_filename
+_tracebacks = logging.Formatter()
+
+
+class HeardStream:
+    """Stands in for `sys.stdout` or `sys.stderr`; all but writing is the stream's own."""
+
+    def __init__(self, stream: TextIO, name: str) -> None:
+        """Stand in for a stream.
+
+        Args:
+            stream: The stream.
+            name: `stdout` or `stderr`.
+        """
+        self.heard_stream = stream
+        self._name = name
+
+    def write(self, text: str) -> int:
+        """As the stream does; a call of an adapter that runs here is told."""
+        written = self.heard_stream.write(text)
+        call = running_call()
+        # What a handler of `logging` writes has been heard already, as a record.
+        if call is not None and call.tell is not None and sys._getframe(1).f_code.co_filename != _LOGGING:
+            call.tell(self._name, "", text)
+        return written
+
+    def writelines(self, lines: Any) -> None:
+        """As the stream does."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.heard_stream, name)
+
+
+class _HeardRecords:
+    """Stands in for the factory of log records."""
+
+    def __init__(self, make: Callable[..., logging.LogRecord]) -> None:
+        self.make = make
+
+    def __call__(self, *args: Any, **kwargs: Any) -> logging.LogRecord:
+        record = self.make(*args, **kwargs)
+        call = running_call()
+        if call is not None and call.tell is not None and record.name:
+            text = _text_of(record)
+            if text is not None:
+                call.tell(record.levelname, record.name, f"{text}\n")
+        return record
+
+
+def _text_of(record: logging.LogRecord) -> str | None:
+    """Give the message and traceback of a record; None if they cannot be made, which its handler will tell."""
+    try:
+        text = record.getMessage()
+        return f"{text}\n{_tracebacks.formatException(record.exc_info)}" if record.exc_info else text
+    except Exception:
+        return None
+
+
+_listeners = 0
+_lock = threading.Lock()
+
+
+def hear() -> None:
+    """Begin to hear what the calls in this process print and log; to be ended by `hear_no_more`, as often as begun."""
+    global _listeners
+    with _lock:
+        _listeners += 1
+        for name in _NAMES:
+            stream = getattr(sys, name)
+            if stream is not None and not isinstance(stream, HeardStream):
+                setattr(sys, name, HeardStream(stream, name))
+        make = logging.getLogRecordFactory()
+        if not isinstance(make, _HeardRecords):
+            logging.setLogRecordFactory(cast(Any, _HeardRecords(make)))
+
+
+def hear_no_more() -> None:
+    """Put back what `hear` has replaced, unless somebody else needs it, or has replaced it in turn."""
+    global _listeners
+    with _lock:
+        _listeners -= 1
+        if _listeners:
+            return
+        for name in _NAMES:
+            stream = getattr(sys, name)
+            if isinstance(stream, HeardStream):
+                setattr(sys, name, stream.heard_stream)
+        make = logging.getLogRecordFactory()
+        if isinstance(make, _HeardRecords):
+            logging.setLogRecordFactory(make.make)
