@@ -20,6 +20,9 @@ LATE = 10.0
 SILENT_SECONDS = 12.0
 """How long a site may stand still in a run: more than any of our faults lets it, but the one that stops it for good."""
 
+STOOD_STILL = "its event loop stood still"
+"""What is said of a site that was ended for that."""
+
 
 @dataclass(frozen=True)
 class PlannedFault:
@@ -202,7 +205,7 @@ class Injector:
             self._stopped(pid, fault, [(0.045, 0.005)] * round(fault.seconds / 0.05))
         elif fault.kind == "site stopped for good":
             now = time.monotonic()
-            self._log.lose(Loss(fault.site, "its event loop stood still", now, now + 4 * SILENT_SECONDS + LATE))
+            self._log.lose(Loss(fault.site, STOOD_STILL, now, now + 4 * SILENT_SECONDS + LATE))
             if _signal(pid, signal.SIGSTOP):
                 self._log.add(fault.kind, fault.site)
         else:
@@ -213,7 +216,9 @@ class Injector:
                 self._log.add(fault.kind, fault.site)
 
     def _stopped(self, pid: int, fault: PlannedFault, rhythm: list[tuple[float, float]]) -> None:
-        done = False
+        done, now = False, time.monotonic()
+        # If we are killed in between, it stays stopped.
+        self._log.lose(Loss(fault.site, STOOD_STILL, now, now + 4 * SILENT_SECONDS + LATE, f"stop of {pid} at {now}"))
         for stopped, going in rhythm:
             if not _signal(pid, signal.SIGSTOP):
                 break
@@ -221,6 +226,7 @@ class Injector:
             time.sleep(stopped)
             _signal(pid, signal.SIGCONT)
             time.sleep(going)
+        self._log.settle(f"stop of {pid} at {now}", 0.0)
         if done:
             self._log.add(fault.kind, f"{fault.site} {fault.seconds}")
 

@@ -200,5 +200,8 @@ class TimedCalls:
 
         self.run.at(seconds, end)
 
+    def flush_lines(self) -> None:
+        return
+
     def close(self) -> None:
         return

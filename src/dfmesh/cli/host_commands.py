@@ -110,7 +110,7 @@ def logs(
         str | None, typer.Argument(metavar="[SITE]", help="Only what this site printed.", show_default=False)
     ] = None,
     job: Annotated[
-        str | None, typer.Option(metavar="JOB", help="Only what was printed in the time of this job.")
+        str | None, typer.Option(metavar="JOB", help="Only what the adapters of this job have printed and logged.")
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is printed from now on.")] = False,
     host: _HostOption = None,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dfmesh.api import did_you_mean
 from dfmesh.cli.failures import CommandError
+from dfmesh.engine.line_text import NO_BREAK_SPACE
 from dfmesh.errors import SessionError
 from dfmesh.session.host import Host
 
@@ -19,7 +20,7 @@ def show_lines(site: str | None, job: str | None, wanted: str | None, *, follow:
 
     Args:
         site: Only what this site has printed; None for all.
-        job: Only what was printed in the time of this job; None for all.
+        job: Only what the adapters of this job have printed and logged; None for all.
         wanted: Federation file or name of the host; None for the only one.
         follow: Whether to go on with what is printed from now on.
 
@@ -87,5 +88,6 @@ class _Printer:
 
     def _line(self, line: str) -> str:
         time, _, rest = line.partition(" ")
-        site, _, text = rest.partition(" ")
-        return f"{time} [{site}] {text}\n" if self._site in (None, site) else ""
+        whose, _, text = rest.partition(" ")
+        site, *call = whose.split(NO_BREAK_SPACE)
+        return f"{time} [{' '.join((site, *call))}] {text}\n" if self._site in (None, site) else ""

@@ -28,6 +28,9 @@ CUT = " ..."
 Whose = tuple[str, str, Frame]
 """Operation, statement and frame of a call."""
 
+TakeLines = Callable[[tuple[JobLine, ...], int], None]
+"""Gets lines, and how many were dropped since it was called last."""
+
 _Unfinished = tuple[int, str, str]
 _NOBODY: Whose = ("", "", ())
 
@@ -43,14 +46,14 @@ class CallLines:
         self,
         loop: asyncio.AbstractEventLoop,
         whose: Callable[[int], Whose | None],
-        send: Callable[[tuple[JobLine, ...], int], None],
+        send: TakeLines,
     ) -> None:
         """Begin without lines.
 
         Args:
             loop: Where they are sent.
             whose: Tells what a call is; None once it is over. Called on any thread.
-            send: Gets lines, and how many were dropped since it was called last.
+            send: Sends them.
         """
         self._loop = loop
         self._whose = whose
@@ -144,11 +147,11 @@ class CallLines:
         Args:
             unfinished: Also lines of calls that go on and have not ended the line.
         """
-        if not self._armed:
-            return
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if not self._armed:
+            return
         with self._lock:
             self._armed = False
             for key, (whose, text) in list(self._unfinished.items()):

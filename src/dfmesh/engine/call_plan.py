@@ -6,8 +6,7 @@ from typing import Any, Protocol
 
 from dfmesh.engine.adapters import Adapter, AdapterKind, Raised
 from dfmesh.engine.call_lines import Whose
-from dfmesh.engine.messages import JobLine
-from dfmesh.engine.messages import Failure
+from dfmesh.engine.messages import Failure, JobLine
 
 
 class CallOutcome(Protocol):
@@ -44,7 +43,6 @@ class CallOutcome(Protocol):
     def exhausted(self, call: int) -> None:
         """The generator has no more items."""
         ...
-
 
     def whose(self, call: int) -> Whose | None:
         """Tell operation, statement and frame of a call; None once it is over. Called on any thread."""

@@ -7,12 +7,14 @@ import contextlib
 import io
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator
+from functools import partial
 from itertools import chain
 from typing import Any
 
 from dfmesh import values
 from dfmesh.engine.adapters import Adapter, AdapterKind, SiteAdapters, ThisCall, describe
 from dfmesh.engine.adapters.present_call import in_this_task
+from dfmesh.engine.call_lines import CallLines
 from dfmesh.engine.call_plan import CallOutcome, CallPlan
 from dfmesh.engine.isolation import RemoteRaised, RemoteStream, WorkerProcesses
 from dfmesh.engine.live_input import LiveInput, StreamBrokenError
@@ -30,7 +32,11 @@ FIRST_BACKOFF = 0.1
 
 
 class Calls:
-    """The calls of one job at one site."""
+    """The calls of one job at one site.
+
+    Attributes:
+        lines: What they print and log.
+    """
 
     def __init__(
         self,
@@ -52,6 +58,7 @@ class Calls:
         self._processes = processes
         self._outcome = outcome
         self._loop = asyncio.get_running_loop()
+        self.lines = CallLines(self._loop, outcome.whose, outcome.said)
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._streams: dict[int, OpenStream] = {}
         self._live: dict[int, dict[int, LiveInput]] = {}
@@ -184,13 +191,27 @@ class Calls:
         """Close a generator that waits at a `yield`; what it does then may take some time, but not for ever."""
         items = stream.items
         if isinstance(items, Generator):
-            work = self._threads.submit(items.close, _ignore, stream.operation)
+            work = self._threads.submit(
+                items.close, _ignore, stream.operation, ThisCall(stream.operation, stream.call.tell)
+            )
             self._loop.call_later(STOP_SECONDS, self._threads.stop, work, "its stream was closed")
         elif isinstance(items, AsyncGenerator | RemoteStream):
             self._begin_task(call, _close(items))
 
+    def say(self, call: int, source: str, logger: str, text: str) -> None:
+        """A call prints or logs; on any thread."""
+        self.lines.say(call, source, logger, text)
+
+    def flush_lines(self) -> None:
+        """Send what calls have said; none goes on."""
+        self.lines.flush(unfinished=True)
+
+    def _this_call(self, call: int, plan: CallPlan) -> ThisCall:
+        return ThisCall(plan.operation, partial(self.lines.say, call))
+
     def close(self) -> None:
         """Give up all calls, and stop those that go on; nothing is told about them any more."""
+        self.lines.close()
         self._closed = True
         for stream_input in [item for items in self._live.values() for item in items.values()]:
             stream_input.end(_ENDED)
@@ -324,21 +345,27 @@ class Calls:
     async def _attempt(self, call: int, plan: CallPlan, arguments: dict[str, Any]) -> Any:
         processes = self._processes_for(plan)
         if processes is not None:
-            return await processes.call(plan.operation, plan.provider, arguments)
+            said = partial(self.lines.add, call)
+            return await processes.call(plan.operation, plan.provider, arguments, said)
         adapter = await self._adapter(plan)
         function = adapter.bind(self._unpickled(arguments))
         kind = adapter.kind
         if kind in _ASYNC:
-            self._in_tasks[call] = seen = ThisCall(plan.operation)
+            self._in_tasks[call] = seen = self._this_call(call, plan)
             in_this_task.set(seen)
         if kind is AdapterKind.COROUTINE:
             return await function()
-        result = function() if kind is AdapterKind.ASYNC_GENERATOR else await self._on_thread(function, plan.operation)
+        if kind is AdapterKind.ASYNC_GENERATOR:
+            result = function()
+        else:
+            result = await self._on_thread(function, plan.operation, self._this_call(call, plan))
         if kind in _STREAMING and not isinstance(result, Iterator | AsyncIterator):
             return iter(result)  # Annotated as an iterator, and an iterable came.
         return result
 
-    def _on_thread(self, function: Callable[[], Any], operation: str) -> asyncio.Future[Any]:
+    def _on_thread(
+        self, function: Callable[[], Any], operation: str, seen: ThisCall | None = None
+    ) -> asyncio.Future[Any]:
         future = self._loop.create_future()
 
         def done(value: Any, error: BaseException | None, _seconds: float) -> None:
@@ -351,7 +378,7 @@ class Calls:
             else:
                 future.set_exception(error)
 
-        work = self._threads.submit(function, done, operation)
+        work = self._threads.submit(function, done, operation, seen)
 
         def ended(future: asyncio.Future[Any]) -> None:
             if future.cancelled():
@@ -366,12 +393,12 @@ class Calls:
         seen = self._in_tasks.pop(call, None)
         if self._closed:
             if isinstance(value, _STREAMS):
-                self._close_stream(call, OpenStream(value, plan.operation, seen or ThisCall(plan.operation)))
+                self._close_stream(call, OpenStream(value, plan.operation, seen or self._this_call(call, plan)))
             return
         if error is not None:
             self._raised(call, error, seconds)
         elif isinstance(value, _STREAMS) and not isinstance(value, io.IOBase):  # An open file is no stream of lines.
-            self._streams[call] = OpenStream(value, plan.operation, seen or ThisCall(plan.operation))
+            self._streams[call] = OpenStream(value, plan.operation, seen or self._this_call(call, plan))
             self._outcome.streams(call)
         else:
             self._live.pop(call, None)

@@ -20,6 +20,15 @@ _LOGGING = logging.StreamHandler.emit.__code__.co_filename
 _tracebacks = logging.Formatter()
 
 
+class _Within(threading.local):
+    """Whether this thread is within `HeardStream.write`: what the stream itself writes is heard once."""
+
+    write = False
+
+
+_within = _Within()
+
+
 class HeardStream:
     """Stands in for `sys.stdout` or `sys.stderr`; all but writing is the stream's own."""
 
@@ -35,10 +44,16 @@ class HeardStream:
 
     def write(self, text: str) -> int:
         """As the stream does; a call of an adapter that runs here is told."""
-        written = self.heard_stream.write(text)
         call = running_call()
+        if call is None or call.tell is None or _within.write:
+            return self.heard_stream.write(text)
+        _within.write = True
+        try:
+            written = self.heard_stream.write(text)
+        finally:
+            _within.write = False
         # What a handler of `logging` writes has been heard already, as a record.
-        if call is not None and call.tell is not None and sys._getframe(1).f_code.co_filename != _LOGGING:
+        if sys._getframe(1).f_code.co_filename != _LOGGING:
             call.tell(self._name, "", text)
         return written
 
@@ -85,13 +100,24 @@ def hear() -> None:
     global _listeners
     with _lock:
         _listeners += 1
-        for name in _NAMES:
-            stream = getattr(sys, name)
-            if stream is not None and not isinstance(stream, HeardStream):
-                setattr(sys, name, HeardStream(stream, name))
-        make = logging.getLogRecordFactory()
-        if not isinstance(make, _HeardRecords):
-            logging.setLogRecordFactory(cast(Any, _HeardRecords(make)))
+        _stand_in()
+
+
+def hear_again() -> None:
+    """See to it that `hear` still has its effect: somebody may have put other streams in the place of ours."""
+    with _lock:
+        if _listeners:
+            _stand_in()
+
+
+def _stand_in() -> None:
+    for name in _NAMES:
+        stream = getattr(sys, name)
+        if stream is not None and not isinstance(stream, HeardStream):
+            setattr(sys, name, HeardStream(stream, name))
+    make = logging.getLogRecordFactory()
+    if not isinstance(make, _HeardRecords):
+        logging.setLogRecordFactory(cast(Any, _HeardRecords(make)))
 
 
 def hear_no_more() -> None:

@@ -31,6 +31,7 @@ from dfmesh.engine.messages import (
     FrameReport,
     JobEnded,
     JobFinished,
+    JobLines,
     JobRefused,
     JobRestarted,
     JobStarted,
@@ -177,6 +178,8 @@ class HomeJob:
             case SiteIdle():
                 self._idle[peer] = message
                 return self._end_when_stuck()
+            case JobLines():
+                return [(self.client, msgspec.structs.replace(message, job=self.job, site=peer))]
             case JobEnded(report=report, unrepeatable=unrepeatable):
                 return self._left(peer, report, unrepeatable)
             case Progress(reports=reports, last=last):

@@ -10,6 +10,7 @@ from typing import Any
 from dfmesh import values
 from dfmesh.engine import events, messages
 from dfmesh.engine.adapters import Raised
+from dfmesh.engine.call_lines import Whose
 from dfmesh.engine.call_log import CallLog
 from dfmesh.engine.call_plan import CallPlan
 from dfmesh.engine.calls import Calls
@@ -49,6 +50,10 @@ class SiteServices:
     soon: Soon
     broken: Callable[[str, Exception], None] | None = None
     lag: Callable[[], tuple[int, float]] = lambda: (0, 0.0)
+
+
+LITTLE_SENT = 256 * 1024
+"""Bytes that no connection has trouble to take. How fast one took more shows only when it has, at the job's end."""
 
 
 class JobController:
@@ -170,6 +175,9 @@ class JobController:
             return
         self._closing = False
         self._outbox.flush()
+        if sum(self._outbox.bytes_sent.values()) > LITTLE_SENT:
+            return
+        self._calls.flush_lines()
         self._carrier.send(self.homesite, messages.Progress(self.job, (self.report(),), last=True))
 
     def _outbox_flushed(self) -> None:
@@ -365,6 +373,18 @@ class JobController:
         if refused is not None and call in self._runner.calls:
             self._calls.drop(call)
             self.raised(call, Raised(type(refused).__name__, str(refused)), 0.0)
+
+    def whose(self, call: int) -> Whose | None:
+        """As `CallOutcome.whose`."""
+        found = self._runner.calls.get(call)
+        if found is None:
+            return None
+        ir = found[0].ir
+        return ir.name, ir.node, found[1]
+
+    def said(self, lines: tuple[messages.JobLine, ...], dropped: int) -> None:
+        """Calls have printed or logged lines."""
+        self._outbox.send(self.homesite, messages.JobLines(self.job, self.site, lines, dropped))
 
     def exhausted(self, call: int) -> None:
         """A generator has no more items."""

@@ -26,6 +26,7 @@ from dfmesh.engine.messages import (
     FailureReport,
     FrameReport,
     JobEnded,
+    JobLines,
     JobRefused,
     JobStarted,
     Progress,
@@ -59,6 +60,7 @@ _FOR_HOME = (
     JobStarted,
     JobRefused,
     JobEnded,
+    JobLines,
     Progress,
     SiteIdle,
 )

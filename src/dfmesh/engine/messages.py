@@ -296,6 +296,42 @@ class YieldPackages(Message, frozen=True, tag=24):
     left_out: tuple[int, ...] = ()
 
 
+class JobLine(msgspec.Struct, array_like=True, frozen=True):
+    """A line that an adapter printed or logged.
+
+    Attributes:
+        time: When, in seconds since 1970.
+        operation: Name of its operation.
+        node: Id of the statement.
+        frame: Frame of the call.
+        source: `stdout`, `stderr`, or the level of a log record.
+        logger: Name of the logger; empty if it was printed.
+        text: The line.
+    """
+
+    time: float
+    operation: str
+    node: str
+    frame: Frame
+    source: str
+    logger: str
+    text: str
+
+
+class JobLines(Message, frozen=True, tag=25):
+    """What calls have printed or logged at a site, on its way to the client. Sent before the site's `JobEnded`.
+
+    Attributes:
+        site: The site.
+        lines: The lines.
+        dropped: How many more there were, after those sent before.
+    """
+
+    site: str
+    lines: tuple[JobLine, ...]
+    dropped: int = 0
+
+
 class FailureReport(Message, frozen=True, tag=15):
     """An operation failed here; sent once by the site of origin."""
 
@@ -512,6 +548,7 @@ AnyMessage = (
     | OpenFrame
     | YieldPackage
     | YieldPackages
+    | JobLines
     | FailureReport
     | FrameReport
     | ReportProgress

@@ -29,7 +29,7 @@ def portions(given: list[Any]) -> Iterator[tuple[int, list[Any]]]:
         Position of the first value, and the values. One that is large, or not plain, is alone.
     """
     if _SMALLEST.issuperset(map(type, given)):
-        if len(given) <= PORTION_VALUES:
+        if 0 < len(given) <= PORTION_VALUES:
             yield 0, given
         else:
             for first in range(0, len(given), PORTION_VALUES):

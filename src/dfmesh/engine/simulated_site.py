@@ -167,6 +167,9 @@ class SimulatedCalls:
         """As `Calls.drop`."""
         self._streams.pop(call, None)
 
+    def flush_lines(self) -> None:
+        """As `Calls.flush_lines`; what is printed here is nobody's."""
+
     def close(self) -> None:
         """As `Calls.close`."""
         self._closed = True

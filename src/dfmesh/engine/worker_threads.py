@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from dfmesh.engine import stopping
-from dfmesh.engine.adapters.present_call import CallStopped, ThisCall, on_this_thread
+from dfmesh.engine.adapters.present_call import CallStopped, ThisCall, in_this_context, on_this_thread
 from dfmesh.engine.worker_thread import Done, Ended, Shield, Waiting, Work, WorkerThread, run_apart
 from dfmesh.errors import DfmeshError
 
@@ -310,6 +310,7 @@ class WorkerThreads:
             begun = False
             started = worker.started = time.perf_counter()
             item.worker = worker
+            in_this_context.set(item)
             try:
                 try:
                     worker.work = item
@@ -333,6 +334,7 @@ class WorkerThreads:
                     error = stopped
             if sys.gettrace() is not tracing:  # Of an adapter: it would run, and may raise, in the middle of ours.
                 sys.settrace(tracing)
+            in_this_context.set(None)
             worker.started = math.inf
             done = partial(self._stopped, item) if item.stopping else item.done
             staying = not (begun and item.stopping)

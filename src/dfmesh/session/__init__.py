@@ -6,6 +6,7 @@ from dfmesh.session.federation import Federation
 from dfmesh.session.host import Host
 from dfmesh.session.hosted_jobs import JobSummary
 from dfmesh.session.job import Job, JobProgress, JobStatus
+from dfmesh.session.job_log import JobLog, LogLine
 from dfmesh.session.prediction import Prediction
 from dfmesh.session.results import ResultItem, Results
 from dfmesh.session.session import Session, default_homesite
@@ -19,9 +20,11 @@ __all__ = [
     "Federation",
     "Host",
     "Job",
+    "JobLog",
     "JobProgress",
     "JobStatus",
     "JobSummary",
+    "LogLine",
     "NodeDiscovery",
     "Prediction",
     "ResultItem",

@@ -13,6 +13,7 @@ from dfmesh.engine.messages import CancelJob
 from dfmesh.errors import JobCancelledError, JobError, OperationFailure, SessionError
 from dfmesh.session.connection import Connection
 from dfmesh.session.job_inbox import JobInbox, JobStatus
+from dfmesh.session.job_log import JobLog
 from dfmesh.session.job_progress import JobProgress
 from dfmesh.session.parameter_sets import JobFeed, one_set
 from dfmesh.session.result_log import Reader, ResultLog
@@ -72,6 +73,11 @@ class Job:
     def errors(self) -> tuple[OperationFailure, ...]:
         """What has failed, once the job is over; in frame order."""
         return self._inbox.errors
+
+    @property
+    def log(self) -> JobLog:
+        """What the adapters of the job have printed and logged so far: `LogLine`s, the last 10,000."""
+        return self._inbox.lines
 
     def progress(self, timeout: float | None = 10.0) -> JobProgress:
         """Ask all sites how far they are; `print(job.progress())` shows a table.

@@ -14,6 +14,7 @@ from dfmesh.engine.messages import (
     Failure,
     FrameFinished,
     JobFinished,
+    JobLines,
     JobRefused,
     JobRestarted,
     JobStarted,
@@ -27,6 +28,7 @@ from dfmesh.engine.submitted_job import SubmittedJob
 from dfmesh.errors import OperationFailure, ValueDecodingError, ValueEncodingError
 from dfmesh.netir import Frame
 from dfmesh.session.connection import Connection
+from dfmesh.session.job_log import JobLog
 from dfmesh.session.job_plan import JobPlan
 from dfmesh.session.result_log import INTERRUPT_CHECK, ResultLog
 from dfmesh.session.results import ResultItem
@@ -60,6 +62,7 @@ class JobInbox:
         job: Id of the job.
         plan: What is known of what runs.
         log: The results.
+        lines: What adapters have printed and logged.
         status: How the job stands.
         reports: What the sites said last of what they did.
         submitted: What is kept to submit it again; None if its host does that, or it has not been sent yet.
@@ -78,6 +81,7 @@ class JobInbox:
         self.job = job
         self.plan = plan
         self.log = ResultLog(keep=keep_results)
+        self.lines = JobLog()
         self.status = JobStatus.STARTING
         self.reports: tuple[SiteReport, ...] = ()
         self.submitted: SubmittedJob | None = None
@@ -107,6 +111,8 @@ class JobInbox:
                 with self._frame_finished:
                     self._finished_frames += 1
                     self._frame_finished.notify_all()
+            case JobLines():
+                self.lines.add(message)
             case JobStarted():
                 self.status = JobStatus.RUNNING
             case Progress(reports=reports):

@@ -96,7 +96,7 @@ class HostingRunner(FederationRunner, Protocol):
         ...
 
     async def lines(self, prefix: str, on_lines: Callable[[bytes, bool], None], *, follow: bool) -> None:
-        """Give what sites print, in the time of a job or, if it is empty, all that is kept.
+        """Give what the adapters of a job print and log or, if it is empty, all that sites print.
 
         Args:
             prefix: Of the job.

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Protocol
 
 
 Tell = Callable[[str, str, str], None]
@@ -119,12 +119,25 @@ in_this_task: ContextVar[ThisCall | None] = ContextVar("dfmesh call", default=No
 """Set by the tasks that run adapters."""
 
 
+class CallOnThread(Protocol):
+    """A call that a thread carries out."""
+
+    def this_call(self) -> ThisCall:
+        """Give what the adapter sees of it."""
+        ...
+
+
+in_this_context: ContextVar[CallOnThread | None] = ContextVar("dfmesh thread call", default=None)
+"""Set by the threads that run adapters, for threads of an adapter's own that run in a copy of its context."""
+
+
 def running_call() -> ThisCall | None:
     """Give the call that runs here; None outside of one."""
     find = on_this_thread.find
     if find is not None:
         return find()
-    return in_this_task.get()
+    on_thread = in_this_context.get()
+    return in_this_task.get() if on_thread is None else on_thread.this_call()
 
 
 def this_call() -> ThisCall:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dfmesh.engine.messages import Failure
+from dfmesh.engine.messages import Failure, JobLine
 
 
 class Word(msgspec.Struct, array_like=True, frozen=True, tag_field="word"):
@@ -133,6 +133,18 @@ class Taken(Word, frozen=True, tag=17):
     count: int
 
 
+class Said(Word, frozen=True, tag=19):
+    """The call has printed or logged lines; what it is the site knows. Comes before the end of the call.
+
+    Attributes:
+        lines: The lines.
+        dropped: How many more there were.
+    """
+
+    lines: tuple[JobLine, ...]
+    dropped: int
+
+
 class Stopped(Word, frozen=True, tag=18):
     """Nothing of the call goes on any more."""
 
@@ -152,5 +164,6 @@ AnyWord = (
     | Item
     | Exhausted
     | Taken
+    | Said
     | Stopped
 )

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from dfmesh.engine.adapters import Raised
+from dfmesh.engine.call_lines import TakeLines
 from dfmesh.engine.isolation import messages
 from dfmesh.engine.isolation.channel import NO_VALUE, Undecoded
 from dfmesh.engine.isolation.worker_process import AdapterProcessError, WorkerProcess
@@ -34,9 +35,16 @@ class RemoteRaised(Exception):  # noqa: N818 - stands for an error, is none of i
 class RemoteCall:
     """The conversation with a worker about one call."""
 
-    def __init__(self, worker: WorkerProcess) -> None:
+    def __init__(self, worker: WorkerProcess, said: TakeLines | None = None) -> None:
+        """Begin it.
+
+        Args:
+            worker: Who carries it out.
+            said: Takes what it prints and logs; None if nobody does.
+        """
         self.worker = worker
         worker.listener = self
+        self._said = said
         self._loop = asyncio.get_running_loop()
         self._answer: asyncio.Future[tuple[Any, Any]] | None = None
         self._stopped: asyncio.Future[None] = self._loop.create_future()
@@ -88,6 +96,9 @@ class RemoteCall:
         if isinstance(word, messages.Taken):
             for _ in range(word.count):
                 self._windows[word.stream].release()
+        elif isinstance(word, messages.Said):
+            if self._said is not None:
+                self._said(word.lines, word.dropped)
         elif isinstance(word, messages.Stopped):
             if not self._stopped.done():
                 self._stopped.set_result(None)

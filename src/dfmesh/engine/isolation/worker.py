@@ -15,11 +15,13 @@ import msgspec
 
 from dfmesh.config import FederationConfig
 from dfmesh.engine.adapters import Adapter, Raised, SiteAdapters, describe
+from dfmesh.engine.call_lines import Whose
 from dfmesh.engine.call_plan import CallPlan
 from dfmesh.engine.calls import Calls
+from dfmesh.engine.heard_output import hear
 from dfmesh.engine.isolation import messages
 from dfmesh.engine.isolation.channel import Channel, Undecoded
-from dfmesh.engine.messages import Failure
+from dfmesh.engine.messages import Failure, JobLine
 from dfmesh.engine.stopping import hush_late_stops, let_sleep_be_stopped
 from dfmesh.engine.tokens import StreamInput
 from dfmesh.engine.worker_threads import WorkerThreads
@@ -29,6 +31,8 @@ from dfmesh.processes.output import leave, log_to_standard_error, write_lines
 
 _CALL = 0
 """The number of the one call that goes on."""
+
+_UNKNOWN: Whose = ("", "", ())
 
 
 class Worker:
@@ -118,6 +122,7 @@ class Worker:
         self._channel.send(messages.Stopped())
 
     def _raise(self, raised: Raised) -> None:
+        self._calls.flush_lines()
         self._channel.send(
             messages.RaisedThere(raised.kind, raised.message, raised.traceback, raised.raised_at, raised.caused_by)
         )
@@ -126,6 +131,7 @@ class Worker:
 
     def returned(self, call: int, value: Any, seconds: float) -> None:
         """As `CallOutcome.returned`."""
+        self._calls.flush_lines()
         try:
             self._channel.send(messages.Returned(), value)
         except ValueEncodingError as error:
@@ -141,6 +147,7 @@ class Worker:
 
     def broken(self, call: int, failure: Failure, seconds: float) -> None:
         """As `CallOutcome.broken`."""
+        self._calls.flush_lines()
         self._channel.send(messages.Broken(failure))
 
     def taken(self, call: int, index: int, count: int) -> None:
@@ -161,8 +168,17 @@ class Worker:
             self._calls.drop(_CALL)
             self._raise(Raised(type(error).__name__, str(error)))
 
+    def whose(self, call: int) -> Whose | None:
+        """As `CallOutcome.whose`; the site knows."""
+        return _UNKNOWN
+
+    def said(self, lines: tuple[JobLine, ...], dropped: int) -> None:
+        """As `CallOutcome.said`."""
+        self._channel.send(messages.Said(lines, dropped))
+
     def exhausted(self, call: int) -> None:
         """As `CallOutcome.exhausted`."""
+        self._calls.flush_lines()
         self._channel.send(messages.Exhausted())
 
 
@@ -192,6 +208,7 @@ def main(text: str) -> NoReturn:
     os.set_inheritable(arguments.connection, False)
     write_lines()
     log_to_standard_error(arguments.log_level)
+    hear()
     sys.path[:] = [*arguments.path, *(entry for entry in sys.path if entry not in arguments.path)]
     let_sleep_be_stopped()
     hush_late_stops()

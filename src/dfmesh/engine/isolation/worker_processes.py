@@ -9,6 +9,7 @@ from collections import defaultdict
 from typing import Any
 
 from dfmesh.engine.adapters import Raised, SiteAdapters
+from dfmesh.engine.call_lines import TakeLines
 from dfmesh.engine.isolation import messages
 from dfmesh.engine.isolation.channel import Undecoded
 from dfmesh.engine.isolation.remote_call import RemoteCall, RemoteRaised, RemoteStream
@@ -84,13 +85,16 @@ class WorkerProcesses:
         self._read_live[operation, provider] = loaded
         return loaded
 
-    async def call(self, operation: str, provider: str | None, arguments: dict[str, Any]) -> Any:
+    async def call(
+        self, operation: str, provider: str | None, arguments: dict[str, Any], said: TakeLines | None = None
+    ) -> Any:
         """Carry out a call.
 
         Args:
             operation: Name of the operation.
             provider: Provider in the site; None for the site's own interface.
             arguments: By parameter name; a `LiveInput` is handed over item by item.
+            said: Takes what the call prints and logs; None if nobody does.
 
         Returns:
             Its value; a `RemoteStream` if the adapter gave a generator.
@@ -104,12 +108,14 @@ class WorkerProcesses:
         # A call that waits for a stream has no slot, so that what it waits for can have one.
         fed = any(type(item) is LiveInput for item in arguments.values())
         if fed:
-            return await self._answered(operation, provider, arguments)
+            return await self._answered(operation, provider, arguments, said)
         async with self._slots:
-            return await self._answered(operation, provider, arguments)
+            return await self._answered(operation, provider, arguments, said)
 
-    async def _answered(self, operation: str, provider: str | None, arguments: dict[str, Any]) -> Any:
-        call = RemoteCall(self._take(operation, provider))
+    async def _answered(
+        self, operation: str, provider: str | None, arguments: dict[str, Any], said: TakeLines | None
+    ) -> Any:
+        call = RemoteCall(self._take(operation, provider), said)
         try:
             word, value = await call.start(operation, provider, arguments)
         except BaseException:

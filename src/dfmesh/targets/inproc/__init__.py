@@ -10,7 +10,8 @@ from typing import Any
 from dfmesh.config import FederationConfig
 from dfmesh.engine import CLIENT_PREFIX, JobRunner
 from dfmesh.engine.adapters import SiteAdapters
-from dfmesh.engine.messages import AnyMessage, Payload, SiteLost
+from dfmesh.engine.heard_output import hear, hear_again, hear_no_more
+from dfmesh.engine.messages import AnyMessage, Payload, SiteLost, SubmitJob
 from dfmesh.targets.inproc.carrier import Exchange, InprocCarrier
 
 
@@ -29,9 +30,12 @@ class InprocFederationRunner:
         self._client = f"{CLIENT_PREFIX}{secrets.token_hex(8)}"
         self._sites: dict[str, JobRunner] = {}
         self._carrier: InprocCarrier | None = None
+        self._hearing = False
 
     async def start(self, on_message: Callable[[AnyMessage], None], on_lost: Callable[[SiteLost], None]) -> None:
         """As `FederationRunner.start`. Nothing is ever lost here but with the whole process."""
+        hear()
+        self._hearing = True
         exchange = Exchange(asyncio.get_running_loop())
         for site in self._config.sites:
             adapters = SiteAdapters(self._config, site)
@@ -46,6 +50,9 @@ class InprocFederationRunner:
         for runner in self._sites.values():
             await runner.close()
         self._sites.clear()
+        if self._hearing:
+            self._hearing = False
+            hear_no_more()
 
     def pack(self, value: Any) -> Payload:
         """As `Carrier.pack`."""
@@ -57,6 +64,8 @@ class InprocFederationRunner:
 
     def send(self, message: AnyMessage) -> int:
         """As `FederationRunner.send`."""
+        if isinstance(message, SubmitJob):
+            hear_again()
         return self._connected().send(self._homesite, message)
 
     def _connected(self) -> InprocCarrier:

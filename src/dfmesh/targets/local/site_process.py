@@ -18,6 +18,7 @@ from typing import Any, NoReturn, Protocol
 import msgspec
 
 from dfmesh.engine import CLIENT_PREFIX, SUPERVISOR
+from dfmesh.engine.heard_output import hear
 from dfmesh.engine.messages import AnyMessage, SiteLost
 from dfmesh.engine.stopping import hush_late_stops, let_sleep_be_stopped
 from dfmesh.errors import DfmeshError
@@ -170,6 +171,7 @@ def main(arguments: list[str], make_runner: Callable[[], RunnerFactory]) -> NoRe
         os.set_inheritable(descriptor, False)
     write_lines()
     log_to_standard_error(parsed.log_level)
+    hear()
     let_sleep_be_stopped()
     hush_late_stops()
     sys.path[:] = [*parsed.path, *(entry for entry in sys.path if entry not in parsed.path)]

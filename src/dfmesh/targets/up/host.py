@@ -17,16 +17,14 @@ from dfmesh.errors import SessionError
 from dfmesh.targets.local.runner import LocalFederationRunner
 from dfmesh.targets.protocol import OnOutput
 from dfmesh.targets.up.hosted_job import HostedJob
+from dfmesh.targets.up.job_lines import JobText
 from dfmesh.targets.up.job_store import Interrupted, JobStore, pick
-from dfmesh.targets.up.journal import Ended, Journal, Submission, read_lines, write_lines
+from dfmesh.targets.up.journal import LOG, Ended, Journal, Submission
 from dfmesh.targets.up.messages import JobAttached, JobEntry, JobOrigin, make_codec
 from dfmesh.targets.up.record_log import RecordLogError
 from dfmesh.targets.up.site_log import SiteLog
-from dfmesh.targets.up.streams import LINES_GRACE, JournalStream, LinesStream, LogStream
+from dfmesh.targets.up.streams import JournalStream, LogStream
 from dfmesh.targets.up.visitor import Visitor
-
-MOST_LINES = 2**20
-"""Bytes of what sites print that are kept with a job that is over; the last ones."""
 
 _JOB_ID = re.compile(r"[0-9a-f]{16}")
 _INQUIRY_GRACE = 10.0
@@ -67,7 +65,6 @@ class Host:
         self._visitors: set[Visitor] = set()
         self._running: dict[str, HostedJob] = {}
         self._inquiries: dict[str, Visitor] = {}
-        self._lines_to_come: dict[str, int] = {}  # job that has just ended -> position of the log at its submission
         try:
             self._store = JobStore(directory / "jobs", self._codec)
             self._log = SiteLog(directory / "lines", self._loop.call_soon, self._log_written)
@@ -97,8 +94,6 @@ class Host:
             job.journal.close()
         await self._runner.close()
         self._log.close()
-        for ended in list(self._lines_to_come):
-            self._keep_lines(ended)
 
     def welcome(self, greeting: bytes) -> Visitor:
         """Make what serves a client.
@@ -143,7 +138,6 @@ class Host:
             self._codec,
             self._runner.send,
             self._ended,
-            self._log.end,
         )
         self._running[hosted.job] = hosted
         return hosted
@@ -188,16 +182,14 @@ class Host:
         broken = self._store.ended[job].broken if job in self._store.ended else ""
         return JournalStream(job, number, self._store.results_path(job), self._running.get(job), broken, on_news)
 
-    def lines(self, number: int, job: str, on_news: Callable[[], None], *, follow: bool) -> LogStream | LinesStream:
-        """Open what sites print for a client: all, or in the time of a job."""
+    def lines(self, number: int, job: str, on_news: Callable[[], None], *, follow: bool) -> LogStream:
+        """Open what is printed for a client: by all sites, or by the adapters of a job."""
         if not job:
-            return LogStream(number, self._log, 0, None, on_news, follow=follow)
+            return LogStream(number, self._log, None, on_news, follow=follow)
         hosted = self._running.get(job)
         if hosted is not None:
-            return LogStream(number, self._log, hosted.log_begin, hosted, on_news, follow=follow)
-        if job in self._lines_to_come:
-            return LogStream(number, self._log, self._lines_to_come[job], None, on_news, follow=False)
-        return LinesStream(number, read_lines(self._store.path(job)))
+            return LogStream(number, hosted.journal.lines, hosted, on_news, follow=follow)
+        return LogStream(number, JobText(self._store.path(job) / LOG), None, on_news, follow=False)
 
     def forget(self, job: str) -> None:
         """Remove the journal of a job.
@@ -259,23 +251,6 @@ class Host:
         except OSError as error:
             _log.warning("the end of job %s cannot be written down: %s", job.job, error)
         self._store.add(ended)
-        self._lines_to_come[job.job] = job.log_begin
-        self._loop.call_later(LINES_GRACE, self._keep_lines, job.job)
-
-    def _keep_lines(self, job: str) -> None:
-        begin = self._lines_to_come.pop(job, self._log.end)
-        if begin < self._log.end and job in self._store.ended:
-            with contextlib.suppress(OSError):
-                write_lines(self._store.path(job), self._lines_since(begin))
-
-    def _lines_since(self, begin: int) -> bytes:
-        lines = b""
-        position = max(begin, self._log.end - MOST_LINES)
-        cut = position > begin
-        while position < self._log.end:
-            data, position = self._log.read(position, self._log.end - position)
-            lines += data
-        return lines[lines.find(b"\n") + 1 :] if cut else lines
 
     def _printed(self, site: str, line: str) -> None:
         self._log.take(site, line)

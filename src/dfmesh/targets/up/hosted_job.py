@@ -16,6 +16,7 @@ from dfmesh.engine.messages import (
     Failure,
     FrameFinished,
     JobFinished,
+    JobLines,
     JobRefused,
     JobStarted,
     Progress,
@@ -26,6 +27,7 @@ from dfmesh.engine.messages import (
 )
 from dfmesh.engine.submission import read_nets
 from dfmesh.engine.submitted_job import SubmittedJob
+from dfmesh.targets.up.job_lines import LinesAmongResults
 from dfmesh.targets.up.journal import Journal, Submission
 from dfmesh.targets.up.messages import JobEntry, OwnerLeft
 from dfmesh.targets.up.outline import outline_of
@@ -62,7 +64,6 @@ class HostedJob:
         journal: What is kept of it on disk.
         outline: Where its results go.
         followers: Who is told whenever there is more in its journal, and of its end.
-        log_begin: Position of the sites' log at its submission.
         broken: Why the host could not go on with the job; empty if it could.
     """
 
@@ -73,7 +74,6 @@ class HostedJob:
         codec: Codec,
         send: Callable[[AnyMessage], Any],
         on_ended: Callable[[HostedJob], None],
-        log_begin: int,
     ) -> None:
         """Take a job; nothing is sent before `begin` or `resume`.
 
@@ -83,7 +83,6 @@ class HostedJob:
             codec: Of the journal.
             send: Takes messages to the homesite.
             on_ended: Told once when the job is over.
-            log_begin: Position of the sites' log.
 
         Raises:
             OSError: the journal cannot be written.
@@ -91,7 +90,7 @@ class HostedJob:
         self.origin, self._submit = submission
         self.journal = make_journal(self._tell_followers, self._broken)
         self.followers: set[Follower] = set()
-        self.log_begin = log_begin
+        self._lines = LinesAmongResults()
         self.broken = ""
         self._codec = codec
         self._send = send
@@ -215,9 +214,18 @@ class HostedJob:
         if isinstance(message, Progress):
             self._tell_askers(message)
             return
+        if isinstance(message, JobLines):
+            self._take_lines(message)
+            return
         wanted = self._submitted.received(message)
         if wanted is not None:
             self._announce(wanted)
+
+    def _take_lines(self, message: JobLines) -> None:
+        self.journal.lines.take(message)
+        now = self._lines.take(message)
+        if now is not None:
+            self._announce(now)
 
     def homesite_lost(self, lost: SiteLost) -> None:
         """The homesite has died: go on from what is unfinished if the job allows it, else end it."""
@@ -232,8 +240,11 @@ class HostedJob:
 
     def _announce(self, message: AnyMessage) -> None:
         """Note a message, and write it down for the clients."""
-        if isinstance(message, JobFinished) and self._owner_left:
-            message = _cut_off(message, self.origin.owner, self._spool.given)
+        if isinstance(message, JobFinished):
+            for rest in self._lines.rest(self.job):
+                self.journal.results.append(rest)
+            if self._owner_left:
+                message = _cut_off(message, self.origin.owner, self._spool.given)
         self.journal.results.append(message)
         if self.broken:
             return
@@ -251,6 +262,9 @@ class HostedJob:
                 self._results += 1
             case YieldPackages(frames=frames, left_out=left_out):
                 self._results += len(frames) - len(left_out)
+            case JobLines():
+                if self._replaying:
+                    self._lines.restore(message)
             case FrameFinished():
                 self._spool.frame_finished()
             case JobStarted():

@@ -5,12 +5,11 @@ A directory per job:
     submission   JobOrigin, SubmitJob, AddParameters..., CloseParameters or CancelJob; a `RecordLog`
     results      JobStarted, YieldPackage, FrameFinished, ..., JobFinished; a `RecordLog`, sent to clients as it is
     ended        the job's `JobEntry`; written when the job is over
-    lines        what the sites printed in the time of the job
+    log          what its adapters printed and logged, as text; a `SiteLog`
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 from collections.abc import Callable
@@ -20,11 +19,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dfmesh.engine.messages import SubmitJob
+from dfmesh.targets.up.job_lines import JobText
 from dfmesh.targets.up.messages import JobEntry, JobOrigin
 from dfmesh.targets.up.record_log import RecordLog, RecordLogError, recover
 from dfmesh.targets.wire import Codec
 
-SUBMISSION, RESULTS, ENDED, LINES = "submission", "results", "ended", "lines"
+SUBMISSION, RESULTS, ENDED, LOG = "submission", "results", "ended", "log"
 
 
 class Ended(msgspec.Struct, array_like=True, frozen=True):
@@ -50,6 +50,7 @@ class Journal:
         directory: Where it is.
         submission: What was submitted.
         results: What came.
+        lines: What adapters printed and logged, as text.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Journal:
             directory: Where it is; made if it is not there.
             codec: Of the messages.
             soon: As for `RecordLog`.
-            on_results: Called when more results can be read.
+            on_results: Called when more results, or lines, can be read.
             on_broken: Called when something cannot be written.
 
         Raises:
@@ -76,6 +77,7 @@ class Journal:
         self.directory = directory
         self.submission = RecordLog(directory / SUBMISSION, codec, soon, on_broken=on_broken, keep_open=False)
         self.results = RecordLog(directory / RESULTS, codec, soon, on_results, on_broken)
+        self.lines = JobText(directory / LOG, soon, on_results)
 
     @property
     def size(self) -> int:
@@ -100,6 +102,7 @@ class Journal:
         """Write what is left, and close the files."""
         self.submission.close()
         self.results.close()
+        self.lines.close()
 
 
 class Submission(NamedTuple):
@@ -120,22 +123,6 @@ def read_ended(directory: Path) -> Ended | None:
         return msgspec.msgpack.decode((directory / ENDED).read_bytes(), type=Ended)
     except (OSError, msgspec.DecodeError, msgspec.ValidationError):
         return None
-
-
-def write_lines(directory: Path, lines: bytes) -> None:
-    """Keep what the sites printed in the time of a job.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    (directory / LINES).write_bytes(lines)
-
-
-def read_lines(directory: Path) -> bytes:
-    """Read what the sites printed in the time of a job that is over."""
-    with contextlib.suppress(OSError):
-        return (directory / LINES).read_bytes()
-    return b""
 
 
 def recover_journal(directory: Path, codec: Codec, take: Callable[[Any], None]) -> Submission:

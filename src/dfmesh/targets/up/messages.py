@@ -80,7 +80,7 @@ class ForgetJob(Message, frozen=True, tag=64):
 
 
 class ReadLog(Message, frozen=True, tag=65):
-    """Give what sites have printed, all or in the time of a job. Answered by `LogPart` messages.
+    """Give what sites, or the adapters of a job, have printed. Answered by `LogPart` messages.
 
     Attributes:
         number: Number of the request.

@@ -30,7 +30,11 @@ class SiteLog:
     """
 
     def __init__(
-        self, directory: Path, soon: Callable[[Callable[[], None]], Any], on_written: Callable[[], None]
+        self,
+        directory: Path,
+        soon: Callable[[Callable[[], None]], Any],
+        on_written: Callable[[], None],
+        file_size: int | None = None,
     ) -> None:
         """Go on with what is in a directory.
 
@@ -38,23 +42,26 @@ class SiteLog:
             directory: Where the files are; made if it is not there.
             soon: Defers a function to the end of the present turn of the event loop.
             on_written: Called when there is more to be read.
+            file_size: Bytes after which another file is begun; None for `FILE_SIZE`.
 
         Raises:
             OSError: it cannot be written.
         """
+        self._file_size = file_size or FILE_SIZE
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._directory = directory
         self._soon = soon
         self._on_written = on_written
         self._waiting: list[bytes] = []
-        self.end = _end(directory)
+        self.end = log_end(directory)
         self._begin = self.end
         self._descriptor = -1
         self._open()
 
-    def take(self, site: str, line: str) -> None:
-        """Add a line."""
-        now = datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")
+    def take(self, site: str, line: str, printed: float | None = None) -> None:
+        """Add a line, which was printed so many seconds after 1970; None for now."""
+        when = datetime.now(UTC) if printed is None else datetime.fromtimestamp(printed, UTC)
+        now = when.isoformat(timespec="milliseconds").removesuffix("+00:00")
         if not self._waiting:
             self._soon(self._flush)
         self._waiting.append(f"{now}Z {site} {line}\n".encode("utf-8", "replace"))
@@ -65,7 +72,7 @@ class SiteLog:
             return
         with contextlib.suppress(OSError):  # Nothing that sites print is worth a job.
             self.end += os.write(self._descriptor, data)
-            if self.end - self._begin >= FILE_SIZE:
+            if self.end - self._begin >= self._file_size:
                 self._open()
         self._on_written()
 
@@ -73,7 +80,7 @@ class SiteLog:
         if self._descriptor >= 0:
             os.close(self._descriptor)
         files = _files(self._directory)
-        reuse = files and self.end - files[-1][0] < FILE_SIZE
+        reuse = files and self.end - files[-1][0] < self._file_size
         self._begin = files[-1][0] if reuse else self.end
         path = files[-1][1] if reuse else self._directory / f"{self.end:020d}{_SUFFIX}"
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -120,6 +127,7 @@ def _files(directory: Path) -> list[tuple[int, Path]]:
     return sorted((int(begin), path) for begin, path in found if begin.isdecimal())
 
 
-def _end(directory: Path) -> int:
+def log_end(directory: Path) -> int:
+    """Give the position behind the last byte of the log in a directory; 0 if there is none."""
     files = _files(directory)
     return files[-1][0] + files[-1][1].stat().st_size if files else 0

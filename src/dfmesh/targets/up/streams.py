@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,13 +11,9 @@ from typing import Protocol
 from dfmesh.engine.messages import Message
 from dfmesh.targets.up.hosted_job import HostedJob
 from dfmesh.targets.up.messages import JournalEnd, JournalPart, LogPart
-from dfmesh.targets.up.site_log import SiteLog
 
 PART_SIZE = 256 * 1024
 """Bytes that are sent at a time, and wait in memory for a client that does not read."""
-
-LINES_GRACE = 0.5
-"""Seconds after the end of a job in which lines still come that were printed before; they take another way."""
 
 
 class Stream(Protocol):
@@ -37,6 +32,18 @@ class Stream(Protocol):
     def close(self) -> None:
         """Let go of what it reads."""
         ...
+
+
+class Log(Protocol):
+    """Text that is read by position.
+
+    Attributes:
+        end: Position behind the last byte that readers can have.
+    """
+
+    @property
+    def end(self) -> int: ...  # noqa: D102
+    def read(self, position: int, most: int) -> tuple[bytes, int]: ...  # noqa: D102
 
 
 class JournalStream:
@@ -121,13 +128,12 @@ class JournalStream:
 
 
 class LogStream:
-    """What sites print, from a position on; if it is followed, also what they print later."""
+    """What sites, or the adapters of a job, have printed; if it is followed, also what they print later."""
 
     def __init__(
         self,
         number: int,
-        log: SiteLog,
-        begin: int,
+        log: Log,
         job: HostedJob | None,
         on_news: Callable[[], None],
         *,
@@ -137,8 +143,7 @@ class LogStream:
 
         Args:
             number: What the client calls this stream.
-            log: What sites print.
-            begin: Position of the first byte.
+            log: What is printed.
             job: The job with which it ends, if it is followed; None if it has no end then.
             on_news: Called when the job is over.
             follow: Whether to go on.
@@ -146,11 +151,10 @@ class LogStream:
         self.done = False
         self._number = number
         self._log = log
-        self._position = begin
+        self._position = 0
         self._job = job if follow else None
         self._on_news = on_news
         self._end = None if follow else log.end
-        self._ending: asyncio.TimerHandle | None = None
         if self._job is not None:
             self._job.followers.add(self)
 
@@ -163,37 +167,14 @@ class LogStream:
 
     def part(self) -> Message | None:
         """As `Stream.part`."""
-        if self._job is not None and self._job.over and self._ending is None:
-            self._ending = asyncio.get_running_loop().call_later(LINES_GRACE, self._set_end)
+        if self._job is not None and self._job.over:
+            self._end = self._log.end
         most = PART_SIZE if self._end is None else min(PART_SIZE, self._end - self._position)
         data, self._position = self._log.read(self._position, most) if most > 0 else (b"", self._position)
         self.done = not data and self._end is not None
         return LogPart("", self._number, data, self.done) if data or self.done else None
 
-    def _set_end(self) -> None:
-        self._end = self._log.end
-        self._on_news()
-
     def close(self) -> None:
         """As `Stream.close`."""
         if self._job is not None:
             self._job.followers.discard(self)
-        if self._ending is not None:
-            self._ending.cancel()
-
-
-class LinesStream:
-    """What sites have printed in the time of a job that is over."""
-
-    def __init__(self, number: int, lines: bytes) -> None:
-        self.done = False
-        self._number = number
-        self._lines = lines
-
-    def part(self) -> Message | None:
-        """As `Stream.part`."""
-        self.done = True
-        return LogPart("", self._number, self._lines, True)
-
-    def close(self) -> None:
-        """As `Stream.close`."""

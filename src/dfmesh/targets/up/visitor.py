@@ -37,7 +37,7 @@ from dfmesh.targets.up.messages import (
     StopHost,
     StopJob,
 )
-from dfmesh.targets.up.streams import JournalStream, LinesStream, LogStream, Stream
+from dfmesh.targets.up.streams import JournalStream, LogStream, Stream
 from dfmesh.targets.wire import Codec, WireError
 
 _log = logging.getLogger("dfmesh.up")
@@ -52,7 +52,7 @@ class Jobs(Protocol):
     def running(self, job: str) -> HostedJob | None: ...  # noqa: D102
     def attached(self, job: str, number: int) -> JobAttached: ...  # noqa: D102
     def journal(self, job: str, number: int, on_news: Any) -> JournalStream: ...  # noqa: D102
-    def lines(self, number: int, job: str, on_news: Any, *, follow: bool) -> LogStream | LinesStream: ...  # noqa: D102
+    def lines(self, number: int, job: str, on_news: Any, *, follow: bool) -> LogStream: ...  # noqa: D102
     def forget(self, job: str) -> None: ...  # noqa: D102
     def discover(self, visitor: Visitor, message: Discover) -> None: ...  # noqa: D102
     def left(self, visitor: Visitor) -> None: ...  # noqa: D102
