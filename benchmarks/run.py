@@ -19,14 +19,15 @@ from measured_child import adopt_orphans
 from dfmesh.cli.bench.report import machine
 
 RESULTS = contestants.BENCHMARKS / "results"
-QUICK_SECONDS = 150.0
+WHOLE_MINUTES = 180.0
+QUICK_MINUTES = 2.5
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a first look, in less than 3 minutes")
     parser.add_argument("--repeats", type=int, default=3, help="at most so many")
-    parser.add_argument("--minutes", type=float, default=180.0, help="begin no repeat that would end later")
+    parser.add_argument("--minutes", type=float, help="begin no repeat that would end later; 180, with --quick 2.5")
     parser.add_argument("--peers", default="", metavar="NAMES", help=f"all, or of {','.join(contestants.PEERS)}")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="only these contestants (for trials)")
     parser.add_argument("--cases", nargs="+", metavar="NAME", help="only these cases (for trials)")
@@ -56,7 +57,7 @@ def footnotes(entered: list[contestants.Contestant], described: dict[str, Any], 
 def main() -> None:
     options = arguments()
     adopt_orphans()
-    most_seconds = min(60 * options.minutes, QUICK_SECONDS if options.quick else float("inf"))
+    minutes = options.minutes or (QUICK_MINUTES if options.quick else WHOLE_MINUTES)
     date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     described = {"date": date, **machine()}
     entered = entrants(options)
@@ -64,7 +65,7 @@ def main() -> None:
         tuple(case for case in group if not options.cases or case.name in options.cases)
         for group in measure.groups(options.quick, with_peers=bool(options.peers))
     ]
-    results, repeats = measure.run_all(entered, todo, options.repeats, most_seconds)
+    results, repeats = measure.run_all(entered, todo, options.repeats, 60 * minutes)
     made = table.build(results, [entrant.name for entrant in entered])
     notes = footnotes(entered, described, repeats)
     print(made.text(), *notes, sep="\n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import subprocess
 import sys
 import time
@@ -48,9 +47,9 @@ def command(place: Path, *arguments: str) -> str:
     return done.stdout
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def session(target: str) -> Iterator[Session]:
-    """A new one for each test, since pytest changes `sys.stdout` in between."""
+    """One for all tests, in between of which pytest puts other streams in the place of `sys.stdout`."""
     with Federation.load(FILE).session(target=target, measure=False, output="none") as opened:
         yield opened
 
@@ -194,17 +193,29 @@ def test_a_job_that_is_met_again_has_the_last_lines_of_many(session: Session) ->
     assert met.log.dropped == job.log.dropped
 
 
-@pytest.mark.parametrize("target", ["inproc"], indirect=True)
-def test_what_the_user_prints_is_nobodys(target: str, capsys: pytest.CaptureFixture[str]) -> None:
-    streams, make = (sys.stdout, sys.stderr), logging.getLogRecordFactory()
-    with Federation.load(FILE).session(target=target, measure=False) as session:
-        print("mine")
-        job = one(session, "Raw", text="its\n")
-        print("mine again")
-        assert texts(job) == ["its"]
-    assert (sys.stdout, sys.stderr) == streams
-    assert logging.getLogRecordFactory() is make
-    assert [line for line in capsys.readouterr().out.splitlines() if line != "imported"] == ["mine", "its", "mine again"]
+IN_THE_PROCESS_OF_THE_USER = """
+import logging, sys
+from dfmesh import Federation, Pipeline, Yield
+
+before = sys.stdout, sys.stderr, logging.getLogRecordFactory()
+federation = Federation.load(sys.argv[1])
+with Pipeline() as pipeline:
+    Yield(federation.ops.loud.Raw(text="its\\n"))
+with federation.session(target="inproc", measure=False) as session:
+    print("mine")
+    job = session.submit(pipeline)
+    job.wait()
+    print("mine again")
+    assert [line.text for line in job.log] == ["its"]
+assert (sys.stdout, sys.stderr, logging.getLogRecordFactory()) == before
+"""
+
+
+def test_what_the_user_prints_is_nobodys() -> None:
+    script = [sys.executable, "-c", IN_THE_PROCESS_OF_THE_USER, str(FILE)]
+    done = subprocess.run(script, capture_output=True, text=True, timeout=60)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == ["mine", "imported", "its", "mine again"]
 
 
 def test_a_log_keeps_the_last_lines() -> None:

@@ -259,5 +259,5 @@ def test_the_surface_is_what_users_call() -> None:
     }
     assert surface(Job) == {
         *("cancel", "close", "errors", "on_result", "partial_result", "progress", "result", "results", "send"),
-        *("status", "wait", "restarts", "on_restart", "compiled", "name", "places", "detach"),
+        *("status", "wait", "restarts", "on_restart", "compiled", "name", "places", "detach", "log"),
     }

@@ -62,6 +62,8 @@ class CallLines:
         self._waiting: list[JobLine] = []
         # Text behind the last end of a line, by call, source and logger.
         self._unfinished: dict[_Unfinished, tuple[Whose, str]] = {}
+        # Of which the text behind the last end of a line was passed over.
+        self._headless: set[_Unfinished] = set()
         self._dropped = 0
         self._second = 0.0
         self._taken = 0
@@ -82,23 +84,50 @@ class CallLines:
         with self._lock:
             if self._closed:
                 return
-            before = self._unfinished.pop(key, None)
-            whose = self._whose(call) or (_NOBODY if before is None else before[0])
             ends = text.count("\n")
-            taken = min(ends, self._room())
-            lines = text.split("\n", taken)[:taken]
-            if lines and before is not None:
-                lines[0] = before[1] + lines[0]
-            for line in lines:
-                self._take(whose, source, logger, line)
-            self._dropped += ends - taken
-            rest = text[text.rfind("\n") + 1 :]
-            if not ends and before is not None:
-                rest = before[1] + rest
-            if rest:
-                # A progress bar overwrites its line; only its last state is of interest.
-                self._unfinished[key] = (whose, rest[rest.rfind("\r", 0, -1) + 1 :][: LONGEST + 1])
-            self._arm_soon()
+            if self._taken >= MOST_PER_SECOND and not self._room():
+                self._pass_over(key, text, ends)
+            elif ends:
+                self._take_lines(key, text, ends)
+            elif text and key not in self._headless:
+                self._go_on(key, text)
+            if not self._armed:
+                self._arm_soon()
+
+    def _take_lines(self, key: _Unfinished, text: str, ends: int) -> None:
+        call, source, logger = key
+        before = self._unfinished.pop(key, None)
+        whose = self._whose(call) or (_NOBODY if before is None else before[0])
+        taken = min(ends, self._room())
+        first, *others = text.split("\n", taken)[:taken]
+        if key in self._headless:
+            self._headless.discard(key)
+            self._dropped += 1
+        else:
+            self._take(whose, source, logger, first if before is None else before[1] + first)
+        for line in others:
+            self._take(whose, source, logger, line)
+        self._dropped += ends - taken
+        rest = text[text.rfind("\n") + 1 :]
+        if rest:
+            self._go_on(key, rest)
+
+    def _go_on(self, key: _Unfinished, text: str) -> None:
+        """Keep text that is behind the last end of a line."""
+        before = self._unfinished.get(key)
+        whose = (self._whose(key[0]) or _NOBODY) if before is None else before[0]
+        text = text if before is None else before[1] + text
+        # A progress bar overwrites its line; only its last state is of interest.
+        self._unfinished[key] = (whose, text[text.rfind("\r", 0, -1) + 1 :][: LONGEST + 1])
+
+    def _pass_over(self, key: _Unfinished, text: str, ends: int) -> None:
+        """Count lines of which there are too many, and note whether one has begun, whose end is to be passed over."""
+        if ends:
+            self._dropped += ends
+            self._unfinished.pop(key, None)
+            self._headless.discard(key)
+        if not text.endswith("\n") and key not in self._unfinished:
+            self._headless.add(key)
 
     def add(self, call: int, lines: tuple[JobLine, ...], dropped: int) -> None:
         """Take lines that a call has said in a process of its own; on the event loop."""
@@ -154,6 +183,9 @@ class CallLines:
             return
         with self._lock:
             self._armed = False
+            ended = [key for key in self._headless if unfinished or self._whose(key[0]) is None]
+            self._headless.difference_update(ended)
+            self._dropped += len(ended)
             for key, (whose, text) in list(self._unfinished.items()):
                 call, source, logger = key
                 if unfinished or self._whose(call) is None:

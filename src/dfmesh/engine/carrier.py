@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol, cast, runtime_checkable
 
 from dfmesh.engine.messages import AnyMessage, Payload
 
@@ -37,6 +37,37 @@ class Carrier(Protocol):
         its loss.
         """
         ...
+
+
+class Gauge(Protocol):
+    """A carrier that knows when a connection has more to take than it takes."""
+
+    def crowded(self, peers: Iterable[str]) -> bool:
+        """Tell whether so much waits for one of these peers that no more should be made for it now."""
+        ...
+
+    def when_roomy(self, call: Callable[[], None]) -> None:
+        """Call a function once, when a connection is crowded no longer; others may still be."""
+        ...
+
+
+class RoomyCarrier:
+    """The gauge of a carrier on which nothing waits."""
+
+    def crowded(self, peers: Iterable[str]) -> bool:
+        """As `Gauge.crowded`: never."""
+        return False
+
+    def when_roomy(self, call: Callable[[], None]) -> None:
+        """As `Gauge.when_roomy`; there is nothing to wait for."""
+
+
+_ROOMY = RoomyCarrier()
+
+
+def gauge(carrier: Carrier) -> Gauge:
+    """Give the gauge of a carrier."""
+    return cast("Gauge", carrier) if hasattr(carrier, "when_roomy") else _ROOMY
 
 
 @runtime_checkable

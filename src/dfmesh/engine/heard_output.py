@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TextIO, cast
 
-from dfmesh.engine.adapters.present_call import running_call
+from dfmesh.engine.adapters.present_call import running_tell
 
 _NAMES = ("stdout", "stderr")
 _LOGGING = logging.StreamHandler.emit.__code__.co_filename
@@ -44,8 +44,8 @@ class HeardStream:
 
     def write(self, text: str) -> int:
         """As the stream does; a call of an adapter that runs here is told."""
-        call = running_call()
-        if call is None or call.tell is None or _within.write:
+        tell = running_tell()
+        if tell is None or _within.write:
             return self.heard_stream.write(text)
         _within.write = True
         try:
@@ -54,7 +54,7 @@ class HeardStream:
             _within.write = False
         # What a handler of `logging` writes has been heard already, as a record.
         if sys._getframe(1).f_code.co_filename != _LOGGING:
-            call.tell(self._name, "", text)
+            tell(self._name, "", text)
         return written
 
     def writelines(self, lines: Any) -> None:
@@ -74,11 +74,11 @@ class _HeardRecords:
 
     def __call__(self, *args: Any, **kwargs: Any) -> logging.LogRecord:
         record = self.make(*args, **kwargs)
-        call = running_call()
-        if call is not None and call.tell is not None and record.name:
+        tell = running_tell()
+        if tell is not None and record.name:
             text = _text_of(record)
             if text is not None:
-                call.tell(record.levelname, record.name, f"{text}\n")
+                tell(record.levelname, record.name, f"{text}\n")
         return record
 
 

@@ -29,6 +29,7 @@ from dfmesh.engine.messages import (
     FailureReport,
     FrameFinished,
     FrameReport,
+    HoldJob,
     JobEnded,
     JobFinished,
     JobLines,
@@ -186,6 +187,12 @@ class HomeJob:
                 answer = self._progress.told(peer, reports)
                 return [*answer, *self._ended(peer, reports[0])] if last and reports else [*answer]
         return []
+
+    def hold(self, held: bool) -> list[Send]:
+        """Let the sites begin nothing that makes further results, or let them go on."""
+        if self.status != "running":
+            return []
+        return [(site, HoldJob(self.attempt, held)) for site in self._sites if site not in self._lost]
 
     def site_lost(self, site: str, failures: list[Failure]) -> list[Send]:
         """A taking-part site has died: begin again without what it did, or let the others come to rest and end."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dfmesh.engine.attempts import is_job_id, job_of
-from dfmesh.engine.carrier import Carrier
+from dfmesh.engine.carrier import Carrier, gauge
 from dfmesh.engine.home_job import HomeJob, Send
 from dfmesh.engine.messages import AnyMessage, CancelJob, Failure, JobRefused, SiteLost, SubmitJob
 from dfmesh.engine.site_loss import lost_failures
@@ -28,6 +28,8 @@ class HomeJobs:
         self.jobs: dict[str, HomeJob] = {}
         self._site = site
         self._carrier = carrier
+        self._gauge = gauge(carrier)
+        self._held: dict[str, str] = {}  # job whose client does not keep up -> the attempt that is held
 
     def from_client(self, peer: str, message: AnyMessage) -> None:
         """Take in a message of a client. One about a job that is not that client's is dropped."""
@@ -95,3 +97,26 @@ class HomeJobs:
             home.count_sent(peer, self._carrier.send(peer, message))
         if home.over:
             self.jobs.pop(home.job, None)
+            self._held.pop(home.job, None)
+        elif self._gauge.crowded((home.client,)) and self._held.get(home.job) != home.attempt:
+            self._hold(home)
+
+    def _hold(self, home: HomeJob) -> None:
+        """Let a job make no more results while its client has too many to take."""
+        sends = home.hold(True)
+        if sends:
+            if not self._held:
+                self._gauge.when_roomy(self._room)
+            self._held[home.job] = home.attempt
+            self._send(home, sends)
+
+    def _room(self) -> None:
+        for job, attempt in list(self._held.items()):
+            home = self.jobs.get(job)
+            if home is None or attempt != home.attempt:
+                del self._held[job]
+            elif not self._gauge.crowded((home.client,)):
+                del self._held[job]
+                self._send(home, home.hold(False))
+        if self._held:
+            self._gauge.when_roomy(self._room)

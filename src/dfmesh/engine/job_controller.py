@@ -14,13 +14,14 @@ from dfmesh.engine.call_lines import Whose
 from dfmesh.engine.call_log import CallLog
 from dfmesh.engine.call_plan import CallPlan
 from dfmesh.engine.calls import Calls
-from dfmesh.engine.carrier import Carrier
+from dfmesh.engine.carrier import Carrier, gauge
 from dfmesh.engine.events import Event, Instruction
 from dfmesh.engine.job_arrivals import JobArrivals
 from dfmesh.engine.job_outbox import JobOutbox, Soon
 from dfmesh.engine.kept_calls import Kept, OnceCalls
 from dfmesh.engine.messages import AnyMessage, Failure, SiteReport, TallyReport
 from dfmesh.engine.net_runner import NetRunner
+from dfmesh.engine.pressure import Pressure
 from dfmesh.engine.site_cache import Cache
 from dfmesh.engine.site_speed import SiteSpeed
 from dfmesh.engine.statistics import Statistics
@@ -91,6 +92,7 @@ class JobController:
         self._plans = [_plan(transition.ir.action) for transition in self._transitions]
         self._statistics = [Statistics() for _ in self._transitions]
         self._outbox = JobOutbox(job, self._runner.wired, services, self._statistics, self._outbox_flushed)
+        self._pressure = Pressure(gauge(services.carrier), self._outbox.bytes_sent.keys(), self._begin)
         self._slots: dict[int, int] = {}
         self._arrivals = JobArrivals(self._runner.wired, services.carrier, self._outbox.report_failure)
         self._missed: dict[int, bytes] = {}
@@ -126,6 +128,8 @@ class JobController:
             case messages.CloseParameters():
                 self._closing = True
                 self._tell_last()
+            case messages.HoldJob(held=held):
+                self._pressure.stop(held)
             case messages.ReportProgress():
                 # Not counted: what a job sends must not depend on who watches it.
                 self._carrier.send(self.homesite, messages.Progress(self.job, (self.report(),)))
@@ -221,6 +225,34 @@ class JobController:
             self.handle(events.KeyMissed(call))
 
     # Calls
+
+    def _begin(self, instruction: Instruction) -> None:
+        """Carry out an instruction that was held back."""
+        try:
+            match instruction:
+                case events.StartCall():
+                    self._start_call(instruction)
+                case events.StartCalls():
+                    self._start_calls(instruction)
+                case events.PullStream(call=call, count=count) if call in self._runner.calls:
+                    self._calls.pull(call, count)
+        except Exception as error:
+            if self._broken is None:
+                raise
+            self._broken(self.job, error)
+
+    def _begin_call(self, instruction: events.StartCall) -> None:
+        # One that takes a stream makes room where that comes from.
+        if instruction.fed or not self._pressure.hold(instruction):
+            self._start_call(instruction)
+
+    def _begin_calls(self, instruction: events.StartCalls) -> None:
+        if not self._pressure.hold(instruction):
+            self._start_calls(instruction)
+
+    def _pull(self, instruction: events.PullStream) -> None:
+        if not self._pressure.hold(instruction):
+            self._calls.pull(instruction.call, instruction.count)
 
     def _start_call(self, instruction: events.StartCall) -> None:
         position = instruction.transition
@@ -427,6 +459,7 @@ class JobController:
             on_left: Called, perhaps at once, when the controller may be closed.
         """
         self._on_left = on_left
+        self._pressure.drop()
         self._leave_when_done()
 
     def _leave_when_done(self) -> None:
@@ -436,6 +469,7 @@ class JobController:
     def close(self) -> None:
         """Give up what goes on."""
         self._closed = True
+        self._pressure.drop()
         self._calls.close()
         for key in self._missed.values():
             self._cache.release(key)
@@ -459,9 +493,9 @@ def _plan(action: Any) -> CallPlan | None:
 
 
 _OWN_INSTRUCTIONS: dict[type[Instruction], Callable[[JobController, Any], Any]] = {
-    events.StartCall: JobController._start_call,
-    events.StartCalls: JobController._start_calls,
-    events.PullStream: lambda it, i: it._calls.pull(i.call, i.count),
+    events.StartCall: JobController._begin_call,
+    events.StartCalls: JobController._begin_calls,
+    events.PullStream: JobController._pull,
     events.CloseStream: JobController._close_stream,
     events.FeedItem: lambda it, i: it._calls.feed(i.call, i.input, values.private_copy(i.value)),
     events.FeedEnd: lambda it, i: it._calls.feed_end(i.call, i.input, i.failure),

@@ -332,6 +332,16 @@ class JobLines(Message, frozen=True, tag=25):
     dropped: int = 0
 
 
+class HoldJob(Message, frozen=True, tag=26):
+    """The client does not keep up with a job's results: begin no calls, and pull no streams, until told so.
+
+    Attributes:
+        held: Whether to; False to go on.
+    """
+
+    held: bool = True
+
+
 class FailureReport(Message, frozen=True, tag=15):
     """An operation failed here; sent once by the site of origin."""
 
@@ -549,6 +559,7 @@ AnyMessage = (
     | YieldPackage
     | YieldPackages
     | JobLines
+    | HoldJob
     | FailureReport
     | FrameReport
     | ReportProgress

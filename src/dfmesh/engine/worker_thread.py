@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dfmesh.engine import stopping
-from dfmesh.engine.adapters.present_call import CallStopped, ThisCall
+from dfmesh.engine.adapters.present_call import CallStopped, Tell, ThisCall, in_this_task
 
 if TYPE_CHECKING:
     from dfmesh.engine.worker_threads import WorkerThreads
@@ -85,14 +85,20 @@ class Work:
         self.call = call
         self.ended: asyncio.Event | None = None
 
+    def tell(self) -> Tell | None:
+        """Give what takes what the call prints and logs; None if it is no call."""
+        if self.call is not None:
+            return self.call.tell
+        return self.done.tell if type(self.done) is Ended else None
+
     def this_call(self) -> ThisCall:
-        """Give what the adapter sees of the call."""
+        """Give what the adapter sees of the call; on the thread that runs it."""
         call = self.call
         if call is None:
-            done = self.done
-            call = self.call = ThisCall(self.operation, done.tell if type(done) is Ended else None)
+            call = self.call = ThisCall(self.operation, self.tell())
             if self.stopping:  # Set while we made it, by who did not see it.
                 call.cancel(self.stopping, run_apart)
+            in_this_task.set(call)
         return call
 
 

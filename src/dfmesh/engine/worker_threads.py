@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from dfmesh.engine import stopping
-from dfmesh.engine.adapters.present_call import CallStopped, ThisCall, in_this_context, on_this_thread
+from dfmesh.engine.adapters.present_call import CallStopped, ThisCall, in_this_task, on_this_thread
 from dfmesh.engine.worker_thread import Done, Ended, Shield, Waiting, Work, WorkerThread, run_apart
 from dfmesh.errors import DfmeshError
 
@@ -297,6 +297,7 @@ class WorkerThreads:
         self._mine.worker = worker
         worker.thread = threading.get_ident()
         on_this_thread.find = lambda: None if worker.work is None else worker.work.this_call()
+        on_this_thread.find_tell = lambda: None if worker.work is None else worker.work.tell()
         tracing = sys.gettrace()
         while not self._closed:
             try:
@@ -310,7 +311,8 @@ class WorkerThreads:
             begun = False
             started = worker.started = time.perf_counter()
             item.worker = worker
-            in_this_context.set(item)
+            if item.call is not None:
+                in_this_task.set(item.call)
             try:
                 try:
                     worker.work = item
@@ -334,7 +336,8 @@ class WorkerThreads:
                     error = stopped
             if sys.gettrace() is not tracing:  # Of an adapter: it would run, and may raise, in the middle of ours.
                 sys.settrace(tracing)
-            in_this_context.set(None)
+            if item.call is not None:
+                in_this_task.set(None)
             worker.started = math.inf
             done = partial(self._stopped, item) if item.stopping else item.done
             staying = not (begun and item.stopping)

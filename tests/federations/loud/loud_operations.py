@@ -6,6 +6,9 @@ import logging
 import os
 import sys
 import threading
+import time
+
+from dfmesh import this_call
 
 print("imported")
 
@@ -53,6 +56,7 @@ def flood(count):
 
 
 def in_threads(text):
+    this_call()
     context = contextvars.copy_context()
     for function in (lambda: print(f"{text} alone"), lambda: context.run(print, f"{text} in its context")):
         thread = threading.Thread(target=function)
@@ -66,8 +70,8 @@ def fail(text):
     raise ValueError(text)
 
 
-async def hold(text, gate):
+def hold(text, gate):
     print(text)
     while not os.path.exists(gate):
-        await asyncio.sleep(0.01)
+        time.sleep(0.01)
     return text

@@ -11,7 +11,9 @@ from dfmesh.compiler.placement.forests import MANY_TAKERS, Forests
 from dfmesh.compiler.placement.hubs import resent
 from dfmesh.compiler.placement.messages import Messages
 from dfmesh.compiler.placement.problem import Flags, Problem
+from dfmesh.compiler.placement.rounding import WHOLE, Parts, improved, rounded
 from dfmesh.compiler.placement.schedule import Neighbours
+from dfmesh.compiler.placement.smoothing import Smoothing, is_uniform
 
 FINE = 0.0005
 """Gap, as a share, below which it is not worth more work."""
@@ -30,6 +32,27 @@ REPLANNED = 10
 
 LAST = 20
 """How often those of the best are."""
+
+FEW_ROUNDS = 3
+"""Passes at most where a smoothed ascent follows."""
+
+ASCENT = 3_000_000
+"""Offers that a smoothed ascent may look at."""
+
+MOST_ASCENT = 300
+"""Steps of a smoothed ascent at most."""
+
+WARM, COOL = 0.1, 0.005
+"""Temperatures of a smoothed ascent, as shares of what a usual shipment is charged."""
+
+REMADE = (20, 35)
+"""How many parts of a placement are made anew at a time, and of how many variables."""
+
+REPEATS = 3
+"""How often that is done, each time without what is known to be too dear by then."""
+
+AGAIN = 80
+"""Steps by which the ascent is continued each time."""
 
 
 @dataclass(slots=True)
@@ -58,19 +81,57 @@ class Cheapening:
         """
         self._gather(domain)
         messages = Messages(self.problem, self.charges, order, domain)
-        starts = self._pass_on(messages, max(2, round(ROUNDS * work)))
-        if self._closed():
-            return
-        neighbours = Neighbours(self.problem, self.charges)
+        uniform = is_uniform(self.problem, self.charges)
+        starts = self._pass_on(messages, FEW_ROUNDS if uniform else max(2, round(ROUNDS * work)))
+        if uniform and not self._closed():
+            self._smooth(messages, work)
+        if not self._closed():
+            self._replan(messages, [] if uniform else [*starts, (self.total, self.chosen)], work)
+
+    def _replan(self, messages: Messages, starts: list[tuple[int, list[int]]], work: float) -> None:
+        """Choose many variables anew at once, in the cheapest of some placements and then in the best that is known."""
         forests = Forests(self.problem, self.charges, messages.sites)
-        starts.append((self.total, self.chosen))
+        neighbours = Neighbours(self.problem, self.charges)
         hubs = [
             number for number, shipment in enumerate(self.problem.shipments) if len(shipment.consumers) >= MANY_TAKERS
         ]
         for total, chosen in sorted(starts)[:STARTS]:
             self._consider(*self._cheaper(forests, neighbours, hubs, chosen, total, round(REPLANNED * work)))
         if not self._closed():
-            self._consider(*forests.improve(self.chosen, self.total, round(LAST * work)))
+            rounds = round((LAST if starts else REPLANNED) * work)
+            self._consider(*forests.improve(self.chosen, self.total, rounds))
+
+    def _smooth(self, messages: Messages, work: float) -> None:
+        """Raise the bound by a smoothed ascent, and make placements from what it tells."""
+        domain = np.zeros_like(self.problem.domain)
+        for variable, sites in enumerate(messages.sites):
+            domain[variable, sites] = True
+        smoothing = Smoothing.of(self.problem, self.charges, domain)
+        scale = float(np.median(smoothing.cost)) if smoothing.size else 1.0
+        rounds = min(MOST_ASCENT, round(ASCENT * work) // max(smoothing.size, 1))
+        bound, dear = smoothing.certify(smoothing.ascend(rounds, WARM * scale, COOL * scale))
+        self.bound = min(max(self.bound, bound), self.total)
+        parts = Parts(self.problem, np.maximum.reduceat(smoothing.weights, smoothing.starts))
+        for care in WHOLE:
+            whole = rounded(smoothing.restricted(dear >= 0), scale, care)
+            self._consider(whole, self._total(whole))
+        trials, size = REMADE
+        for _ in range(REPEATS):
+            keep = dear + bound < self.total
+            keep |= smoothing.site == np.array(self.chosen, np.intp)[smoothing.variable]
+            smoothing = smoothing.restricted(keep)
+            offers = smoothing.ascend(round(AGAIN * work), COOL * scale, COOL * scale / 4)
+            bound, dear = smoothing.certify(offers)
+            # What was left out is dearer than the best placement.
+            self.bound = min(max(self.bound, bound), self.total)
+            if self._closed():
+                return
+            self._consider(
+                *improved(smoothing, scale, parts, (self.chosen, self.total), self._total, round(trials * work), size)
+            )
+
+    def _total(self, chosen: list[int]) -> int:
+        return self.charges.total(self.problem, chosen)
 
     def _closed(self) -> bool:
         return self.total - self.bound <= FINE * self.total

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any
 
 
 Tell = Callable[[str, str, str], None]
@@ -107,28 +107,26 @@ def _heard(listener: Callable[[], object]) -> None:
 
 
 class ThreadCall(threading.local):
-    """Gives the call that the present thread is carrying out; None between calls, and on other threads."""
+    """Gives the call that the present thread is carrying out; None between calls, and on other threads.
+
+    Attributes:
+        find: Gives what the adapter sees of it.
+        find_tell: Gives what takes what it prints.
+    """
 
     find: Callable[[], ThisCall | None] | None = None
+    find_tell: Callable[[], Tell | None] | None = None
 
 
 on_this_thread = ThreadCall()
 """Set by the threads that run adapters."""
 
 in_this_task: ContextVar[ThisCall | None] = ContextVar("dfmesh call", default=None)
-"""Set by the tasks that run adapters."""
+"""Set by the tasks that run adapters; by threads too, for others that run in a copy of their context.
 
-
-class CallOnThread(Protocol):
-    """A call that a thread carries out."""
-
-    def this_call(self) -> ThisCall:
-        """Give what the adapter sees of it."""
-        ...
-
-
-in_this_context: ContextVar[CallOnThread | None] = ContextVar("dfmesh thread call", default=None)
-"""Set by the threads that run adapters, for threads of an adapter's own that run in a copy of its context."""
+A thread that runs a plain function sets it when the adapter first asks for its call: that costs too much to be done for
+each.
+"""
 
 
 def running_call() -> ThisCall | None:
@@ -136,8 +134,16 @@ def running_call() -> ThisCall | None:
     find = on_this_thread.find
     if find is not None:
         return find()
-    on_thread = in_this_context.get()
-    return in_this_task.get() if on_thread is None else on_thread.this_call()
+    return in_this_task.get()
+
+
+def running_tell() -> Tell | None:
+    """Give what takes what is printed here; None outside of a call."""
+    find = on_this_thread.find_tell
+    if find is not None:
+        return find()
+    call = in_this_task.get()
+    return None if call is None else call.tell
 
 
 def this_call() -> ThisCall:

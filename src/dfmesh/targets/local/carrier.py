@@ -45,12 +45,19 @@ class LocalCarrier:
         self._pool = SegmentPool(self._retire, self._trim_later) if share and available() else None
         self._trim_timer: asyncio.TimerHandle | None = None
         self._links: dict[str, Link] = {}
+        self._waiting_for_room: list[Callable[[], None]] = []
         for peer in peers:
             self._add(peer)
 
     def _add(self, peer: str) -> Link:
         link = self._links[peer] = Link(
-            peer, self._codec, self._arrived, self._on_broken, pool=self._pool, on_forgotten=self._retire
+            peer,
+            self._codec,
+            self._arrived,
+            self._on_broken,
+            pool=self._pool,
+            on_forgotten=self._retire,
+            on_room=self._told_of_room,
         )
         return link
 
@@ -105,6 +112,20 @@ class LocalCarrier:
     def saturation(self) -> dict[str, tuple[int, float]]:
         """As `SpeedMeter.saturation`."""
         return {peer: (link.full_bytes, link.full_seconds) for peer, link in self._links.items() if link.full_seconds}
+
+    def crowded(self, peers: Iterable[str]) -> bool:
+        """As `Gauge.crowded`."""
+        links = self._links
+        return any(peer in links and links[peer].crowded for peer in peers)
+
+    def when_roomy(self, call: Callable[[], None]) -> None:
+        """As `Gauge.when_roomy`."""
+        self._waiting_for_room.append(call)
+
+    def _told_of_room(self) -> None:
+        waiting, self._waiting_for_room = self._waiting_for_room, []
+        for call in waiting:
+            call()
 
     @property
     def shared_in_use(self) -> int:

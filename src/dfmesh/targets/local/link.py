@@ -24,6 +24,12 @@ _FORGET_BODY = Struct("<I")  # number
 _SOCKET_BUFFER = 1024 * 1024
 _WRITE_AT_ONCE = 4 * 1024 * 1024
 _MOST_DESCRIPTORS = 64
+
+CROWDED_BYTES = 8 * 1024 * 1024
+"""Bytes that wait for a peer from which on no more work for it is begun here."""
+
+ROOMY_BYTES = 2 * 1024 * 1024
+"""Bytes that may still wait when work is begun again."""
 _DESCRIPTOR_ROOM = socket.CMSG_SPACE(4 * array("i").itemsize) if hasattr(socket, "CMSG_SPACE") else 0
 
 
@@ -58,6 +64,8 @@ class Link:
         generation: Which life of the peer this is, as told to `attach`.
         full_bytes: Bytes taken by the connection while more was waiting than it could take.
         full_seconds: How long that was; together they say how fast it is.
+        outbox_bytes: Bytes of messages that the peer's system has not taken yet.
+        crowded: Whether there are, or were a moment ago, so many of them that nobody should make more.
     """
 
     def __init__(
@@ -69,6 +77,7 @@ class Link:
         *,
         pool: SegmentPool | None = None,
         on_forgotten: Callable[[Segment], None] = lambda segment: None,
+        on_room: Callable[[], None] = lambda: None,
     ) -> None:
         """Make a link that waits for its connection.
 
@@ -81,6 +90,7 @@ class Link:
             pool: For large buffers, if the connection will carry descriptors; without one they travel in the byte
                 stream.
             on_forgotten: Gets a segment that the peer gave up.
+            on_room: Called when the link is no longer `crowded`.
         """
         self.peer = peer
         self.generation = 0
@@ -93,6 +103,7 @@ class Link:
         self._on_broken = on_broken
         self._pool = pool
         self._on_forgotten = on_forgotten
+        self._on_room = on_room
         self._received_before = 0
         self._socket: socket.socket | None = None
         self._dropped: deque[tuple[MappedSegments, int, int]] = deque()
@@ -104,6 +115,8 @@ class Link:
         self._broken = False
         self._queue: deque[bytearray | memoryview | bytes | _WithDescriptor] = deque()
         self._tail: bytearray | None = None
+        self.outbox_bytes = 0
+        self.crowded = False
         self._scheduled = True  # a flush will come: here from `attach`
         self._blocked = False
         self._shares_descriptors = True
@@ -119,11 +132,6 @@ class Link:
     def connected(self) -> bool:
         """Whether there is a connection now."""
         return self._socket is not None
-
-    @property
-    def outbox_bytes(self) -> int:
-        """Bytes of messages that the peer's system has not taken yet."""
-        return sum(map(len, self._queue))
 
     @property
     def bytes_received(self) -> int:
@@ -185,6 +193,13 @@ class Link:
                 chunk.done()
         self._queue.clear()
         self._tail = None
+        self.outbox_bytes = 0
+        self._make_room()
+
+    def _make_room(self) -> None:
+        if self.crowded:
+            self.crowded = False
+            self._loop.call_soon(self._on_room)
 
     # Sending.
 
@@ -202,7 +217,13 @@ class Link:
             self._queue.append(out)
         start = len(out)
         found = self._codec.begin_frame(message, out)
-        size = self._add_buffers(out, start, found) if found else len(out) - start
+        if found:
+            size = self._add_buffers(out, start, found)
+        else:
+            size = len(out) - start
+            self.outbox_bytes += size
+        if self.outbox_bytes > CROWDED_BYTES:
+            self.crowded = True
         if not self._scheduled:
             self._schedule()
         return size
@@ -223,12 +244,15 @@ class Link:
         if self._tail is None:
             self._tail = bytearray()
             self._queue.append(self._tail)
-        self._tail += notice(kind, body)
+        told = notice(kind, body)
+        self._tail += told
+        self.outbox_bytes += len(told)
         if not self._scheduled:
             self._schedule()
 
     def _append(self, chunk: bytearray | memoryview | bytes | _WithDescriptor) -> None:
         self._queue.append(chunk)
+        self.outbox_bytes += len(chunk)
         self._tail = None
         if not self._scheduled:
             self._schedule()
@@ -286,6 +310,8 @@ class Link:
             self._break(f"writing to it failed: {error}")
             return
         self._scheduled = not done
+        if self.crowded and self.outbox_bytes <= ROOMY_BYTES:
+            self._make_room()
         if self._blocked and done:
             self._loop.remove_writer(connection.fileno())
             self.full_seconds += self._loop.time() - self._full_since
@@ -315,6 +341,7 @@ class Link:
             else:
                 queue[0] = memoryview(chunk)[sent:]
             budget -= sent
+            self.outbox_bytes -= sent
             if self._blocked:
                 self.full_bytes += sent
         return True
