@@ -98,7 +98,7 @@ class Work:
             call = self.call = ThisCall(self.operation, self.tell())
             if self.stopping:  # Set while we made it, by who did not see it.
                 call.cancel(self.stopping, run_apart)
-            in_this_task.set(call)
+        in_this_task.set(call)
         return call
 
 

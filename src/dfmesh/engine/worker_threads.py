@@ -311,8 +311,6 @@ class WorkerThreads:
             begun = False
             started = worker.started = time.perf_counter()
             item.worker = worker
-            if item.call is not None:
-                in_this_task.set(item.call)
             try:
                 try:
                     worker.work = item

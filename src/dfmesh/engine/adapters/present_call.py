@@ -8,7 +8,6 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
-
 Tell = Callable[[str, str, str], None]
 """Takes, on any thread, a source (`stdout`, `stderr` or the level of a record), the name of a logger, and text."""
 
