@@ -16,7 +16,7 @@ _COMPLAINT = re.compile(r"^(ERROR|CRITICAL) |was never retrieved|was never await
 
 _INTERRUPTED = ("KeyboardInterrupt", "asyncio.exceptions.CancelledError")
 
-MOST_GROWTH = {"memory": 64 * 2**20, "shared": 256 * 2**20, "descriptors": 12, "threads": 24}
+MOST_GROWTH = {"memory": 64 * 2**20, "shared": 256 * 2**20, "descriptors": 12, "threads": 64}
 """By how much what a process holds in calm phases may grow from the second fifth of the run to the last one.
 
 Shared memory is kept for the next arrays as long as there are any, so that the most that was used at once shows there.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from dataclasses import asdict
 from pathlib import Path
 
@@ -21,6 +22,7 @@ class SharedFaultLog(FaultLog):
         """
         super().__init__()
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        self._reading = threading.Lock()
         self._read_to = 0
         self._rest = b""
 
@@ -34,14 +36,13 @@ class SharedFaultLog(FaultLog):
 
     def losses(self, begin: float, end: float) -> list[Loss]:
         """As `FaultLog.losses`."""
-        with self._lock:
-            news = self._read()
-        for entry in news:
-            if "loss" in entry:
-                super().lose(Loss(**entry["loss"]))
-            else:
-                super().settle(entry["job"], entry["until"])
-        return super().losses(begin, end)
+        with self._reading:  # Whoever asks meanwhile is to see all of it, too.
+            for entry in self._read():
+                if "loss" in entry:
+                    super().lose(Loss(**entry["loss"]))
+                else:
+                    super().settle(entry["job"], entry["until"])
+            return super().losses(begin, end)
 
     def _append(self, entry: dict[str, object]) -> None:
         os.write(self._file, json.dumps(entry).encode() + b"\n")

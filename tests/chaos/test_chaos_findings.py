@@ -50,6 +50,22 @@ def test_a_job_that_loses_one_site_after_the_other_ends(session: dfmesh.Session)
     assert sorted((error.kind, error.site) for error in job.errors) == [("SiteLost", "north"), ("SiteLost", "south")]
 
 
+def test_a_site_that_hangs_while_it_starts_again_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heartbeats looked only at sites that were ready; all jobs waited for ever for one that was stopped before."""
+    monkeypatch.setenv("DFMESH_SILENT_SECONDS", "3")
+    federation = dfmesh.Federation.load(FEDERATION)
+    with Pipeline() as p:
+        Yield(federation.ops.chaos.Affine(x=1, a=2, b=3, site="north"))
+    with federation.session(output="none") as session:
+        runner: Any = session._connection._runner
+        before = runner.processes["north"]
+        kill(session, "north")
+        while runner.processes.get("north", before) == before:
+            pass
+        os.kill(runner.processes["north"], signal.SIGSTOP)
+        assert session.submit(p).result(LIMIT)["yield"] == [5]
+
+
 def test_a_session_whose_host_is_gone_takes_no_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It took them, and they never ended."""
     for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME"):

@@ -102,7 +102,7 @@ class Heartbeats:
         if late:
             self._pulses.clear()  # We stood still ourselves, perhaps with all others: that says nothing of them.
         for site in self._sites:
-            if site.ready and site.process is not None:
+            if site.process is not None:  # Also one that is not ready: jobs wait for it.
                 self._look_at(site, site.process.pid)
         self._look_later()
 
@@ -125,6 +125,9 @@ class Heartbeats:
         if now is not None and pulse.cpu is not None and now - pulse.cpu < _BUSY * self._silent_seconds:
             reason = f"its event loop stood still for {self._silent_seconds:g} s and its process did nothing"
             self._on_dead(site, f"{reason}: it was stopped, or an adapter blocks it")
+            return
+        if not site.ready:
+            pulse.silent = 0.0  # It takes its time to start.
             return
         if not pulse.told:
             what = f"the event loop of the site has stood still for {self._silent_seconds:g} s while its process works"
