@@ -155,8 +155,11 @@ class Simulation:
 
     def at(self, delay: float, action: Callable[[], None]) -> None:
         """Do something after a delay."""
+        self._schedule(self.now + delay, action)
+
+    def _schedule(self, when: float, action: Callable[[], None]) -> None:
         self._scheduled += 1
-        heapq.heappush(self._agenda, (self.now + delay, self._scheduled, action))
+        heapq.heappush(self._agenda, (when, self._scheduled, action))
 
     def delay(self) -> float:
         """Draw a delay: mostly short, sometimes long, so that every order of events comes up."""
@@ -181,7 +184,8 @@ class Simulation:
         arrival = max(self.now + taken, self._latest.get((source, destination), 0.0))
         self._latest[source, destination] = arrival
         letter = self._network.letter(source, destination, message)
-        self.at(arrival - self.now, lambda: self._network.arrived(letter))
+        # Not as a delay: rounding could let a message overtake another one that arrives at the same time.
+        self._schedule(arrival, lambda: self._network.arrived(letter))
 
     def _deliver_letter(self, source: str, destination: str, message: AnyMessage) -> None:
         self._deliver(source, destination, message)
