@@ -113,7 +113,9 @@ class Host:
     # For visitors
 
     def entries(self) -> tuple[JobEntry, ...]:
-        """List all jobs, in the order of their submission."""
+        """List all jobs, in the order of their submission. What is told of them is written down before."""
+        for job in self._running.values():
+            job.journal.submission.flush()
         entries = [ended.entry for ended in self._store.ended.values()]
         entries += [job.entry for job in self._running.values()]
         return tuple(sorted(entries, key=lambda entry: entry.submitted))
