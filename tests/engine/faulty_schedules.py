@@ -14,7 +14,7 @@ from engine_support import TESTS, Probe, compiled, federation
 
 from dfmesh import Choose, Else, ForEach, If, Pipeline, PlaceParam, TryFromCache, Yield
 from dfmesh.compiler import CompiledPipeline
-from dfmesh.engine.attempts import MAX_ATTEMPTS, survivable
+from dfmesh.engine.attempts import MAX_FRUITLESS, survivable
 from dfmesh.engine.messages import FrameFinished, JobFinished, JobRefused, YieldPackage
 from dfmesh.engine.simulator import SimulationStuckError
 
@@ -258,7 +258,7 @@ def may_fail(probe: Probe, it: Schedule, found: Outcome) -> bool:
     lost = probe.dead & set(probe.plan.nets)
     if not lost or not {kind for _, _, kind in found.failed} & {"SiteLost", "CannotRepeat"}:
         return False
-    harmless = lost <= survivable(probe.plan.nets) and probe.deaths < MAX_ATTEMPTS
+    harmless = lost <= survivable(probe.plan.nets) and probe.deaths < MAX_FRUITLESS
     return not harmless or it.pipeline in NOT_ALWAYS
 
 

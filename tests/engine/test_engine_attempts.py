@@ -13,7 +13,7 @@ from dfmesh import Pipeline, PlaceParam, Yield
 from dfmesh.engine import announced_results, kept_calls
 from dfmesh.engine.admission import objections
 from dfmesh.engine.announced_results import AnnouncedResults, Intervals
-from dfmesh.engine.attempts import MAX_ATTEMPTS, attempt_id, is_job_id, job_of, survivable
+from dfmesh.engine.attempts import MAX_FRUITLESS, attempt_id, is_job_id, job_of, survivable
 from dfmesh.engine.home_job import HomeJob
 from dfmesh.engine.kept_calls import Kept, KeptCalls, OnceCalls
 from dfmesh.engine.messages import (
@@ -204,7 +204,7 @@ def test_progress_is_told_also_while_it_begins_again() -> None:
 
 def test_a_job_is_not_begun_for_ever() -> None:
     home = running(home_of())
-    for _ in range(MAX_ATTEMPTS - 1):
+    for _ in range(MAX_FRUITLESS - 1):
         home.site_lost("a", [LOST])
         left(home, "app", "b")
         for site in SITES:
@@ -212,8 +212,26 @@ def test_a_job_is_not_begun_for_ever() -> None:
     home.site_lost("a", [LOST])
     finish = left(home, "app", "b")[-1][1]
     assert finish.status == "failed"
-    assert list(finish.failures[:-1]) == [LOST] * MAX_ATTEMPTS
-    assert "all of 5 attempts" in finish.failures[-1].message
+    assert list(finish.failures[:-1]) == [LOST] * MAX_FRUITLESS
+    assert "lost 5 times in a row" in finish.failures[-1].message
+
+
+def test_a_job_goes_on_as_long_as_each_attempt_brings_something_new() -> None:
+    home = running(home_of())
+    for came in range(1, 3 * MAX_FRUITLESS):
+        for number in range(came):
+            home.handle("b", YieldPackage(home.attempt, "yield", (0, number), "%3", "b", Payload(1)))
+        home.site_lost("a", [LOST])
+        left(home, "app", "b")
+        for site in SITES:
+            home.handle(site, JobStarted(home.attempt))
+    assert home.status == "running"
+    for _ in range(MAX_FRUITLESS - 1):
+        home.site_lost("a", [LOST])
+        finish = left(home, "app", "b")[-1][1]
+        for site in SITES:
+            home.handle(site, JobStarted(home.attempt))
+    assert finish.status == "failed"
 
 
 # Who submitted it
@@ -251,11 +269,19 @@ def test_the_rest_is_submitted_again() -> None:
 
 def test_a_homesite_that_is_lost_each_time() -> None:
     job = submitted()
-    for _ in range(MAX_ATTEMPTS - 1):
+    for _ in range(MAX_FRUITLESS - 1):
         assert job.homesite_lost(KILLED).send
     end = job.homesite_lost(KILLED).take_in
     assert isinstance(end, JobFinished)
-    assert (end.status, len(end.failures)) == ("failed", MAX_ATTEMPTS + 1)
+    assert (end.status, len(end.failures)) == ("failed", MAX_FRUITLESS + 1)
+
+
+def test_a_homesite_that_is_lost_often_in_a_long_job() -> None:
+    job = submitted()
+    for number in range(3 * MAX_FRUITLESS):
+        assert job.received(package((1, number))) is not None
+        assert job.homesite_lost(KILLED).send
+        assert job.received(package((1, number))) is None
 
 
 def test_what_may_have_run_is_not_submitted_again() -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from dfmesh.netir import Call, NetIR, Reduce, Transition
 
-MAX_ATTEMPTS = 5
-"""How often a job is begun; one that loses a site each time is likely to be why."""
+MAX_FRUITLESS = 5
+"""How many attempts in a row may end with the loss of a site and bring nothing new; the job is likely to be why."""
 
 _MARK = "#"
 

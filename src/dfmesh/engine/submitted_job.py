@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from dfmesh.engine.announced_results import AnnouncedResults
-from dfmesh.engine.attempts import MAX_ATTEMPTS, once_only, survivable
+from dfmesh.engine.attempts import MAX_FRUITLESS, once_only, survivable
 from dfmesh.engine.messages import (
     AddParameters,
     AnyMessage,
@@ -75,6 +75,7 @@ class SubmittedJob:
         self._announced = AnnouncedResults()
         self._failures: list[Failure] = []
         self._history: list[Failure] = []
+        self._fruitless = 0  # Losses of the homesite since anything new came.
 
     @property
     def unfinished(self) -> int:
@@ -126,12 +127,20 @@ class SubmittedJob:
     def _is_new(self, node: str, frame: Frame) -> bool:
         if frame[:1] not in self._sets:
             return False  # The frame is finished.
-        return self._announced.add(node, frame)
+        is_new = self._announced.add(node, frame)
+        if is_new and self._fruitless:
+            self._advanced()
+        return is_new
+
+    def _advanced(self) -> None:
+        self._fruitless = 0
+        self._history.clear()
 
     def _frame_finished(self, message: FrameFinished) -> FrameFinished | None:
         if self._sets.pop(message.frame, None) is None:
             return None
         self._announced.forget(message.frame)
+        self._advanced()
         self._failures += message.failures[: MAX_FAILURES - len(self._failures)]
         return message
 
@@ -160,8 +169,10 @@ class SubmittedJob:
         if self._once and (self._sets or not self.resumable):
             return self._over("failed", *with_advice(losses, self._once))
         self._history += losses
-        if self._submit.submission == MAX_ATTEMPTS:
-            what = f"the homesite was lost {MAX_ATTEMPTS} times while the job was going on; it is not begun again"
+        self._fruitless += 1
+        if self._fruitless == MAX_FRUITLESS:
+            what = f"the homesite was lost {MAX_FRUITLESS} times in a row without anything new in between; "
+            what += "the job is not begun again"
             return self._over("failed", *self._history, Failure(lost.site, "site", "", (), "", "SiteLost", what))
         self._submit = msgspec.structs.replace(self._submit, submission=self._submit.submission + 1)
         restarted = JobRestarted(self.job, tuple(losses))
