@@ -9,7 +9,7 @@ import pytest
 
 from dfmesh import BestOf, Federation, ForEach, Pipeline, TryFromCache, Yield
 from dfmesh.compiler import explain
-from dfmesh.compiler.explain import bytes_text, seconds_text
+from dfmesh.compiler.quantity_text import bytes_text, seconds_text
 
 FEDERATION = """
 dfm: 1.0.0

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import functools
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,9 +15,6 @@ import pytest
 CALC = Path(__file__).resolve().parents[1] / "federations" / "calc"
 CALC_FILE = CALC / "calc.dfm.yaml"
 sys.path.insert(0, str(CALC))
-# What TryFromCache stores must not come from, nor go to, the user's own cache.
-os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="dfmesh-conformance-")
-atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 
 from calc_plain import canonical  # noqa: E402
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dfmesh.compiler.measured import Mean, MeasuredCosts, OperationMeasure
+from dfmesh.compiler.measured import MeasuredCosts
+from dfmesh.compiler.measures import Mean, OperationMeasure
 from dfmesh.session.cost_store import CostStore, costs_file, measuring
 
 
@@ -47,7 +48,8 @@ def test_clients_add_to_what_others_have_written(path: Path) -> None:
 def test_many_processes_lose_nothing(path: Path) -> None:
     code = (
         "import sys; from pathlib import Path\n"
-        "from dfmesh.compiler.measured import Mean, MeasuredCosts, OperationMeasure\n"
+        "from dfmesh.compiler.measured import MeasuredCosts\n"
+        "from dfmesh.compiler.measures import Mean, OperationMeasure\n"
         "from dfmesh.session.cost_store import CostStore\n"
         "store = CostStore(Path(sys.argv[1]))\n"
         "for n in range(20):\n"

@@ -9,17 +9,15 @@ import pytest
 
 from dfmesh import BestOf, Federation, ForEach, Pipeline, Yield
 from dfmesh.compiler import compile_pipeline
-from dfmesh.compiler.measured import (
+from dfmesh.compiler.measured import MOST_RECORDS, MeasuredCosts, pipeline_key
+from dfmesh.compiler.measures import (
     MEMORY,
-    MOST_RECORDS,
     LinkMeasure,
     Mean,
-    MeasuredCosts,
     OperationMeasure,
     SendMeasure,
     SiteMeasure,
     StatementMeasure,
-    pipeline_key,
 )
 
 

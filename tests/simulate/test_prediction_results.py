@@ -11,7 +11,8 @@ from prediction_reference import federation
 
 from dfmesh import Else, Federation, ForEach, If, Pipeline, PipelineError, PlaceParam, TryFromCache, Yield
 from dfmesh.compiler import compile_pipeline
-from dfmesh.compiler.measured import Mean, MeasuredCosts, OperationMeasure, SiteMeasure, StatementMeasure
+from dfmesh.compiler.measured import MeasuredCosts
+from dfmesh.compiler.measures import Mean, OperationMeasure, SiteMeasure, StatementMeasure
 from dfmesh.session.prediction import predict
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dfmesh.cli.failures import CommandError
-from dfmesh.compiler.explain import bytes_text, seconds_text
+from dfmesh.compiler.quantity_text import bytes_text, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

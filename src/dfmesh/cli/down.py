@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from dfmesh.compiler.explain import count_text
+from dfmesh.compiler.quantity_text import count_text
 from dfmesh.errors import SessionError
 from dfmesh.session.host import Host
 

@@ -7,7 +7,8 @@ from typing import Literal
 
 from dfmesh.cli.documents import compile_files
 from dfmesh.cli.failures import fault_lines
-from dfmesh.compiler.explain import COLUMNS, Explanation, explain
+from dfmesh.compiler.explain import explain
+from dfmesh.compiler.explanation import COLUMNS, Explanation
 from dfmesh.compiler.placement import ObjectiveName
 
 

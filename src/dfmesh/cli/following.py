@@ -22,7 +22,7 @@ from dfmesh.cli.failures import (
 )
 from dfmesh.cli.progress import JobView, LiveProgress, ProgressAsker
 from dfmesh.cli.result_files import ResultFiles
-from dfmesh.compiler.explain import bytes_text, count_text, seconds_text
+from dfmesh.compiler.quantity_text import bytes_text, count_text, seconds_text
 from dfmesh.errors import SessionError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from dfmesh.compiler.explain import count_text, seconds_text
+from dfmesh.compiler.quantity_text import count_text, seconds_text
 from dfmesh.session.host import Host
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from dfmesh.cli.clock import seconds_since_start
-from dfmesh.compiler.explain import bytes_text, count_text, seconds_text
+from dfmesh.compiler.quantity_text import bytes_text, count_text, seconds_text
 from dfmesh.errors import JobCancelledError
 from dfmesh.session.job_progress import OperationProgress, bytes_between, links_of, operations_of
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dfmesh.cli.failures import CommandError, error_lines, exit_code, near_text, print_error
-from dfmesh.compiler.explain import count_text
+from dfmesh.compiler.quantity_text import count_text
 from dfmesh.errors import DfmeshError, SessionError
 
 if TYPE_CHECKING:

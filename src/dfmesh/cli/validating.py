@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dfmesh.cli.documents import compile_files
 from dfmesh.cli.failures import fault_data, fault_lines
-from dfmesh.compiler.explain import count_text
+from dfmesh.compiler.quantity_text import count_text
 from dfmesh.errors import ConfigError
 from dfmesh.session import Federation
 

@@ -2,7 +2,8 @@
 
 from dfmesh.compiler.compile import CompiledPipeline, compile_pipeline
 from dfmesh.compiler.costs import Costs
-from dfmesh.compiler.explain import Explanation, Link, Row, explain
+from dfmesh.compiler.explain import explain
+from dfmesh.compiler.explanation import Explanation, Link, Row
 from dfmesh.compiler.graph import Edge, Graph, GraphScope, Node
 from dfmesh.compiler.lower import lower
 from dfmesh.compiler.placement import Certificate, Estimate, Objective, ObjectiveName, Placement, place

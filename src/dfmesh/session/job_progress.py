@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dfmesh.compiler.explain import bytes_text
+from dfmesh.compiler.quantity_text import bytes_text
 from dfmesh.engine.messages import SiteReport
 from dfmesh.session.job_inbox import JobStatus
 

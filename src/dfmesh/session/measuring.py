@@ -6,17 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from dfmesh.compiler import CompiledPipeline
 from dfmesh.compiler.graph import Node
-from dfmesh.compiler.measured import (
-    RESULT,
-    LinkMeasure,
-    Mean,
-    MeasuredCosts,
-    OperationMeasure,
-    SendMeasure,
-    SiteMeasure,
-    StatementMeasure,
-    output_text,
-)
+from dfmesh.compiler.measured import RESULT, MeasuredCosts, output_text
+from dfmesh.compiler.measures import LinkMeasure, Mean, OperationMeasure, SendMeasure, SiteMeasure, StatementMeasure
 from dfmesh.engine.messages import OperationReport, SendReport, SiteReport, TallyReport
 from dfmesh.netir import Call, Reduce, Route
 

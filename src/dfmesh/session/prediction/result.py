@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
-from dfmesh.compiler.explain import bytes_text, seconds_text
+from dfmesh.compiler.quantity_text import bytes_text, seconds_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,359 @@
+"""A bound of charges by smoothed ascent where what a shipment costs depends on both sites, as money does.
+
+A *way* leads one taker's share of a shipment from a site of the source to a site of the taker. It is the linear
+relaxation of "a shipment is paid once per site that it goes to, by the price from where the source is". Takers that
+could share a way each bear a *part* of its cost, together never more than it costs. A taker pays a *toll* where it
+arrives, whatever the source's site; the source pays at each of its sites the least that any way leaves of the part.
+What that makes the cheapest site of each variable cost, added up, is a bound, whatever the parts and tolls.
+
+The ascent is that of `smoothing.py`, smoothed twice: variables weigh their sites, and departures weigh their ways. What
+is claimed (`certify`) is computed in whole numbers from rounded parts and tolls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from dfmesh.compiler.placement.charges import Charges
+from dfmesh.compiler.placement.problem import Flags, Floats, Indices, Problem, Whole
+
+LEAST = 1e-9
+"""Less than any charge; only keeps divisors from being zero."""
+
+FAINTEST = -60.0
+"""Exponent below which a weight is not made smaller: numbers next to zero are slow."""
+
+GAIN = 4.0
+"""How much longer steps are than is sure to be right. Chosen by trial; steps that turn back are noticed."""
+
+
+class Shares(NamedTuple):
+    """What takers bear: tolls per arrival, parts per shared way."""
+
+    tolls: Floats
+    parts: Floats
+
+
+@dataclass(slots=True, eq=False)
+class PairSmoothing:
+    """Tolls and parts of the takers of all shipments, and what they leave to pay.
+
+    A *choice* is a site of a variable; choices are ordered by variable. A *departure* is a taker of a shipment with a
+    site of the source, an *arrival* one with a site of the taker. Ways are ordered by departure.
+
+    Attributes:
+        variable: Variable of each choice.
+        site: Site of each choice.
+        own: What each choice is charged by itself, and what it is sure to pay besides.
+        sender: Choice of each departure.
+        taker: Choice of each arrival.
+        departure: Departure of each way.
+        arrival: Arrival of each way.
+        cost: What each way costs.
+        group: Ways of one shipment between the same sites have the same.
+        shared: Ways whose cost is shared, ordered by group.
+        shares: What the takers bear.
+    """
+
+    variable: Indices
+    site: Indices
+    own: Whole
+    sender: Indices
+    taker: Indices
+    departure: Indices
+    arrival: Indices
+    cost: Whole
+    group: Indices
+    shared: Indices
+    shares: Shares
+    _start: Indices
+    _lengths: Indices
+    _first: Indices
+    _counts: Indices
+    _sharing: Indices
+    _sharing_first: Indices
+    _limit: Floats
+    _table: Floats
+    _toll_pace: Floats
+    _part_pace: Floats
+    _ahead: Shares
+    _speed: float
+    _weights: Floats
+
+    @classmethod
+    def of(cls, problem: Problem, charges: Charges, domain: Flags) -> PairSmoothing:
+        """State the relaxation of a problem without residency rules; each cost is shared in equal parts."""
+        variable, site = np.nonzero(domain)
+        position = np.full(domain.shape, -1, np.intp)
+        position[variable, site] = np.arange(len(variable))
+        senders, takers, departures, arrivals, costs, groups = [], [], [], [], [], []
+        leaving = arriving = known = 0
+        for number, shipment in enumerate(problem.shipments):
+            at = np.flatnonzero(domain[shipment.source])
+            among = np.flatnonzero(domain[list(shipment.consumers)].any(0))
+            between = charges.between(number, at, among)
+            for consumer in shipment.consumers:
+                to = np.flatnonzero(domain[consumer])
+                where = np.searchsorted(among, to)
+                senders.append(position[shipment.source, at])
+                takers.append(position[consumer, to])
+                departures.append(np.repeat(leaving + np.arange(len(at)), len(to)))
+                arrivals.append(np.tile(arriving + np.arange(len(to)), len(at)))
+                costs.append(between[:, where].ravel())
+                groups.append((known + np.arange(len(at))[:, None] * len(among) + where).ravel())
+                leaving, arriving = leaving + len(at), arriving + len(to)
+            known += between.size
+        taker = np.concatenate(takers)
+        return _made(
+            (variable.astype(np.intp), site.astype(np.intp), charges.own[variable, site]),
+            np.concatenate(senders),
+            taker,
+            np.concatenate(departures),
+            np.concatenate(arrivals),
+            np.concatenate(costs),
+            np.concatenate(groups),
+            np.zeros(len(taker)),
+            None,
+        )
+
+    def restricted(self, keep: Flags) -> PairSmoothing:
+        """Give the same relaxation with some of the choices only, at least one of each variable."""
+        renamed = np.cumsum(keep) - 1
+        still = keep[self.sender][self.departure] & keep[self.taker][self.arrival]
+        parts = np.full(len(self.cost), -1.0)
+        parts[self.shared] = self.shares.parts
+        return _made(
+            (self.variable[keep], self.site[keep], self.own[keep]),
+            renamed[self.sender],
+            renamed[self.taker],
+            self.departure[still],
+            self.arrival[still],
+            self.cost[still],
+            self.group[still],
+            self.shares.tolls,
+            parts[still],
+        )
+
+    @property
+    def weights(self) -> Floats:
+        """How much each choice weighs among those of its variable, after an ascent."""
+        return self._weights
+
+    @property
+    def starts(self) -> Indices:
+        """First choice of each variable."""
+        return self._start
+
+    @property
+    def size(self) -> int:
+        """How many ways there are, which is what an ascent costs per round."""
+        return len(self.cost)
+
+    def ascend(self, rounds: int, warm: float, cool: float, *, rough: bool = False) -> Shares:
+        """Raise the bound.
+
+        Args:
+            rounds: How many steps.
+            warm: Temperature of the first step: the charge that makes a site weigh e times less.
+            cool: That of the last.
+            rough: Whether the bound does not matter, only what it tells about the choices.
+
+        Returns:
+            The best shares that were seen.
+        """
+        best, seen = -np.inf, self.shares
+        for step in range(rounds if self.size else 1):
+            temperature = warm * (cool / warm) ** (step / rounds)
+            tolls, parts = self._ahead
+            left, table = self._left(tolls, parts)
+            least = np.minimum.reduceat(left, self._start)
+            if least.sum() > best:
+                best, seen = float(least.sum()), self._ahead
+            ways, together = self._weighed_ways(table, temperature)
+            np.subtract.at(left, self.sender, temperature * np.log(together))
+            self._weights = self._weighed_choices(left, temperature)
+            ways *= np.repeat(self._weights[self.sender] / together, self._counts)
+            toll_slope = self._weights[self.taker] - np.bincount(self.arrival, ways, len(tolls))
+            part_slope = ways[self.shared]
+            tolls = tolls + temperature * self._toll_pace * toll_slope
+            parts = self._kept_within_cost(parts + temperature * self._part_pace * part_slope, rough=rough)
+            more_tolls, more_parts = tolls - self.shares.tolls, parts - self.shares.parts
+            turned = toll_slope @ more_tolls + part_slope @ more_parts < 0
+            speed = 1.0 if turned else self._speed
+            self._speed = (1 + (1 + 4 * speed * speed) ** 0.5) / 2
+            onward = (speed - 1) / self._speed
+            ahead = self._kept_within_cost(parts + onward * more_parts, rough=rough)
+            self._ahead = Shares(tolls + onward * more_tolls, ahead)
+            self.shares = Shares(tolls, parts)
+        return seen
+
+    def _left(self, tolls: Floats, parts: Floats) -> tuple[Floats, Floats]:
+        """Give what each choice has to pay, and what each way leaves of its part."""
+        table = self._table.copy()
+        table[self.shared] = parts
+        table -= tolls[self.arrival]
+        left = self.own + np.bincount(self.taker, tolls, len(self.own))
+        if self.size:
+            left += np.bincount(self.sender, np.minimum.reduceat(table, self._first), len(self.own))
+        return left, table
+
+    def _weighed_ways(self, table: Floats, temperature: float) -> tuple[Floats, Floats]:
+        if not self.size:
+            return table, np.zeros(0)
+        least = np.repeat(np.minimum.reduceat(table, self._first), self._counts)
+        weights = np.exp(np.maximum((least - table) / temperature, FAINTEST))
+        return weights, np.add.reduceat(weights, self._first)
+
+    def _weighed_choices(self, left: Floats, temperature: float) -> Floats:
+        least = np.repeat(np.minimum.reduceat(left, self._start), self._lengths)
+        weights = np.exp(np.maximum((least - left) / temperature, FAINTEST))
+        weighed: Floats = weights / np.repeat(np.add.reduceat(weights, self._start), self._lengths)
+        return weighed
+
+    def _kept_within_cost(self, parts: Floats, *, rough: bool) -> Floats:
+        if not len(parts):
+            return parts
+        parts = np.maximum(parts, 0.0)
+        together = np.add.reduceat(parts, self._sharing_first)
+        if not rough:
+            moving = np.where(parts > 0, self._part_pace, 0.0)
+            per_pace = np.maximum(together - self._limit, 0.0) / np.maximum(
+                np.add.reduceat(moving, self._sharing_first), LEAST
+            )
+            parts = np.maximum(parts - moving * per_pace[self._sharing], 0.0)
+            together = np.add.reduceat(parts, self._sharing_first)
+        kept: Floats = parts * np.minimum(1.0, self._limit / np.maximum(together, LEAST))[self._sharing]
+        return kept
+
+    def certify(self, shares: Shares) -> tuple[int, Whole]:
+        """Give what every placement is charged at the least, and what each choice adds to it at the least."""
+        left = self.own.copy()
+        if self.size:
+            tolls = np.rint(shares.tolls).astype(np.int64)
+            table = self.cost.copy()
+            table[self.shared] = self._whole_parts(shares.parts)
+            table -= tolls[self.arrival]
+            np.add.at(left, self.taker, tolls)
+            np.add.at(left, self.sender, np.minimum.reduceat(table, self._first))
+        least = np.minimum.reduceat(left, self._start)
+        return int(least.sum()), left - np.repeat(least, self._lengths)
+
+    def _whole_parts(self, parts: Floats) -> Whole:
+        whole = np.maximum(np.floor(parts).astype(np.int64), 0)
+        if len(whole):
+            limit = self.cost[self.shared[self._sharing_first]]
+            first = self._sharing_first
+            whole[first] = np.maximum(whole[first] - np.maximum(np.add.reduceat(whole, first) - limit, 0), 0)
+            whole[(np.add.reduceat(whole, first) > limit)[self._sharing]] = 0
+        return whole
+
+
+def _made(
+    choices: tuple[Indices, Indices, Whole],
+    sender: Indices,
+    taker: Indices,
+    departure: Indices,
+    arrival: Indices,
+    cost: Whole,
+    group: Indices,
+    tolls: Floats,
+    parts: Floats | None,
+) -> PairSmoothing:
+    """Put together a relaxation; names of departures, arrivals and groups may have gaps."""
+    variable, site, own = choices
+    own = own.copy()
+    begins = np.append(np.True_, variable[1:] != variable[:-1])
+    start = np.flatnonzero(begins)
+    lengths = np.diff(np.append(start, len(variable)))
+    decided = (lengths == 1)[np.cumsum(begins) - 1]
+    if parts is None:
+        parts = np.full(len(cost), -1.0)
+
+    # A way that a taker is sure to use is paid by the source wherever it is, and free for other takers.
+    groups, group = _named(group)
+    sure = np.flatnonzero(decided[taker[arrival]] & (cost > 0))
+    paid, at = np.unique(group[sure], return_index=True)
+    np.add.at(own, sender[departure[sure[at]]], cost[sure[at]])
+    is_paid = np.zeros(groups, np.bool_)
+    is_paid[paid] = True
+    cost = np.where(is_paid[group], 0, cost)
+    # What a single taker has to pay wherever it is, the source being known, is its own charge.
+    alone = np.bincount(group, minlength=groups)[group] == 1
+    certain = np.flatnonzero(alone & decided[sender[departure]] & (cost > 0))
+    np.add.at(own, taker[arrival[certain]], cost[certain])
+    tolls = tolls.copy()
+    tolls[arrival[certain]] -= cost[certain]
+    cost[certain] = 0
+
+    # A taker with nothing left to pay has nothing to say. Departures of the same taker and shipment share arrivals.
+    matters = np.zeros(len(taker), np.bool_)
+    matters[arrival[cost > 0]] = True
+    about = np.zeros(len(sender), np.bool_)
+    about[departure[matters[arrival]]] = True
+    still = about[departure]
+    departure, arrival, cost, group, parts = (
+        departure[still], arrival[still], cost[still], group[still], parts[still]
+    )  # fmt: skip
+    there, departure = _kept(departure, len(sender))
+    sender = sender[there]
+    there, arrival = _kept(arrival, len(taker))
+    taker, tolls = taker[there], tolls[there]
+
+    among = np.bincount(group, minlength=groups)[group]
+    shared = np.flatnonzero((among > 1) & (cost > 0))
+    shared = shared[np.argsort(group[shared], kind="stable")]
+    order = group[shared]
+    begins = np.append(np.True_, order[1:] != order[:-1])[: len(order)]
+    in_equal_parts = cost[shared] / among[shared]
+    parts = np.where(parts[shared] < 0, in_equal_parts, parts[shared])
+    touching = np.bincount(sender, minlength=len(own)) + np.bincount(taker, minlength=len(own))
+    burden = touching[sender]
+    of_source = np.zeros(len(taker), np.intp)
+    of_source[arrival] = burden[departure]
+    counts = np.bincount(departure, minlength=len(sender))
+    shares = Shares(tolls, parts)
+    return PairSmoothing(
+        variable=variable,
+        site=site,
+        own=own,
+        sender=sender,
+        taker=taker,
+        departure=departure,
+        arrival=arrival,
+        cost=cost,
+        group=group,
+        shared=shared,
+        shares=shares,
+        _start=start,
+        _lengths=lengths,
+        _first=np.cumsum(counts) - counts,
+        _counts=counts,
+        _sharing=np.cumsum(begins) - 1,
+        _sharing_first=np.flatnonzero(begins),
+        _limit=cost[shared[begins]].astype(np.float64),
+        _table=cost.astype(np.float64),
+        _toll_pace=GAIN / (touching[taker] + of_source + 1),
+        _part_pace=GAIN / (burden[departure[shared]] + 1),
+        _ahead=shares,
+        _speed=1.0,
+        _weights=np.zeros(len(own)),
+    )
+
+
+def _named(names: Indices) -> tuple[int, Indices]:
+    """Number the names that occur without gaps, in order."""
+    there, renamed = _kept(names, int(names.max(initial=-1)) + 1)
+    return len(there), renamed
+
+
+def _kept(names: Indices, count: int) -> tuple[Indices, Indices]:
+    """Give which names below a number occur, and the same list with these numbered without gaps."""
+    occurs = np.zeros(count, np.bool_)
+    occurs[names] = True
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[names]
+
+
+__all__ = ["PairSmoothing", "Shares"]
