@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import json
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -33,6 +34,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--replay", metavar="JOB", help="run only this job with its own faults, e.g. 1/stormy/0/17")
     parser.add_argument("--times", type=int, default=1, help="how often to replay it")
     given = parser.parse_args(arguments)
+    # A shell that starts this in the background has SIGINT ignored, and a client would not feel it while it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if given.replay:
         return replay(given.replay, ROLES[given.replay.split("/")[1]].profile, given.times)
     directory = given.directory or Path(tempfile.mkdtemp(prefix="chaos-"))
