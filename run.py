@@ -2,7 +2,7 @@
 """Sets up a checkout and runs something in it. Needs Python 3.11 or newer and pip, nothing else.
 
 python3 run.py demo      set up, run the weather day, say where the maps and the page are
-python3 run.py test      set up, run the tests
+python3 run.py test      set up, run the tests, several at a time; further arguments go to pytest (-n 0: one at a time)
 python3 run.py check     set up, check format, lint, types
 """
 
@@ -39,9 +39,9 @@ def demo(more: list[str]) -> int:
 
 
 def test(more: list[str]) -> int:
-    """Run the tests."""
+    """Run the tests; `tests/conftest.py` says how many processes that are."""
     set_up("dev")
-    return python("-m", "pytest", *more)
+    return python("-m", "pytest", "-n", "auto", "--dist", "worksteal", *more)
 
 
 def check(_more: list[str]) -> int:
@@ -66,6 +66,8 @@ def set_up(extra: str) -> None:
     code = python("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--editable", f"{ROOT}[{extra}]")
     if code:
         raise SystemExit(code)
+    # pip does this for what it copies; each process of each site would do it again where nobody else may.
+    python("-m", "compileall", "-q", str(ROOT / "src"))
     mark.write_text(state)
 
 

@@ -1,11 +1,17 @@
-"""Speed of the value codec, beside its floors in the same run: plain MessagePack for values, memcpy for arrays.
+"""Speed of the value codec and of shared memory, beside their floors in the same run.
+
+The floors are plain MessagePack for values, and one copy into memory that was faulted in before for arrays.
 
 python benchmarks/values.py
 """
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
+import socket
+import statistics
+import time
 import timeit
 from collections.abc import Callable
 from typing import Any
@@ -15,9 +21,15 @@ import numpy as np
 import pyarrow as pa
 
 from dfmesh import values
+from dfmesh.engine.messages import AnyMessage, TokenPackage
+from dfmesh.targets import payloads
+from dfmesh.targets.local.link import Link
+from dfmesh.targets.local.shared import SegmentPool, available
+from dfmesh.targets.wire import Codec
 
 _ROUNDS = 5
 _SECONDS = 0.05
+_WARM_UP = 3
 
 
 def seconds(action: Callable[[], Any]) -> float:
@@ -96,6 +108,72 @@ def time_buffers() -> None:
         print(f"{line}{1e6 * split:14,.1f}")
 
 
+class Sender:
+    """A link to a receiver in the same process, which drops each array when it has looked at its ends."""
+
+    def __init__(self) -> None:
+        self.pool = SegmentPool(lambda segment: None)
+        self._arrived = asyncio.Event()
+        left, right = socket.socketpair()
+        self._link = Link("b", Codec(AnyMessage), self._receive, self._broken, pool=self.pool)
+        self._link.attach(left)
+        self._other = Link("a", Codec(AnyMessage), self._receive, self._broken)
+        self._other.attach(right)
+
+    def _receive(self, peer: str, message: Any) -> None:
+        array = payloads.unpack(message.payload)
+        if array[0] != array[-1]:
+            raise ValueError("another array arrived")
+        self._arrived.set()
+
+    def _broken(self, link: Link, reason: str, to_blame: bool) -> None:
+        raise RuntimeError(reason)
+
+    async def seconds(self, array: Any) -> float:
+        """Send an array and wait until it is there."""
+        self._arrived.clear()
+        begin = time.perf_counter()
+        self._link.send(TokenPackage("job", 0, (0,), payloads.pack(array)))
+        await self._arrived.wait()
+        return time.perf_counter() - begin
+
+    def close(self) -> None:
+        """Close both ends."""
+        self._link.detach()
+        self._other.detach()
+        self.pool.close()
+
+
+async def time_links() -> None:
+    """Print, for arrays that go over a link, by turns with a copy of the same bytes, GB/s, and the ratio of medians."""
+    titles = f"{'GB/s':>8}{'x copy':>8}{'made there':>13}{'x copy':>8}"
+    print(f"\n{'array over a link':24}{'copy GB/s':>10}{titles}")
+    sender = Sender()
+    for megabytes in (1, 4, 16, 64, 256):
+        source, target = np.ones(megabytes << 17), np.ones(megabytes << 17)
+        times: list[tuple[float, float, float]] = []
+        for turn in range(_WARM_UP + max(5, 512 // megabytes)):
+            await asyncio.sleep(0.001)  # What was sent before is given back now.
+            begin = time.perf_counter()
+            target[:] = source
+            copied = time.perf_counter() - begin
+            made = sender.pool.new_array(source.shape, source.dtype)
+            if made is None:
+                raise MemoryError("the pool has no room")
+            made[:: len(made) - 1] = 1  # Its ends; what is between them is of no interest here.
+            taken = copied, await sender.seconds(source), await sender.seconds(made)
+            del made
+            if turn >= _WARM_UP:
+                times.append(taken)
+        floor, sent, there = (statistics.median(column) for column in zip(*times, strict=True))
+        size = source.nbytes / 1e9
+        line = f"{f'{megabytes} MB':24}{size / floor:10.1f}{size / sent:8.1f}{floor / sent:8.2f}"
+        print(f"{line}{1e6 * there:10.0f} us{floor / there:8.1f}")
+    sender.close()
+
+
 if __name__ == "__main__":
     time_values()
     time_buffers()
+    if available():
+        asyncio.run(time_links())

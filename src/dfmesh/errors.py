@@ -103,8 +103,8 @@ class OperationFailure(DfmeshError):  # noqa: N818 - one of the `errors` of a Jo
         traceback: Traceback at the site as text; empty where there is none.
         raised_at: Line of the adapter's code that raised, as `file:line`, the file relative to the federation file's
             directory if it lies below; empty where no adapter raised.
-        caused_by: What the exception was raised from, such as `caused by KeyError: 'us' [stations.py:40]`; empty if
-            from nothing.
+        caused_by: What the exception was raised from, such as `caused by KeyError: 'us' [stations.py:40]`; before that
+            how often the operation was called, if more than once, and what to do, where that is known; else empty.
     """
 
     def __init__(

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -21,16 +22,16 @@ SMALLEST = ["--seconds", "0.01", "--repeats", "1"]
 
 
 @pytest.fixture
-def own_temporary_directory(tmp_path, monkeypatch):
-    """A directory for temporary files that nobody else uses, to see what is left in it."""
-    directory = tmp_path / "temporary"
-    directory.mkdir()
-    monkeypatch.setenv("TMPDIR", str(directory))
-    return directory
+def own_temporary_directory(monkeypatch):
+    """A directory for temporary files that nobody else uses, to see what is left in it; its path is short."""
+    with tempfile.TemporaryDirectory() as directory:
+        monkeypatch.setenv("TMPDIR", directory)
+        yield Path(directory)
 
 
 def test_bench_measures_itself_and_leaves_nothing(tmp_path, monkeypatch, own_temporary_directory):
-    monkeypatch.setenv(resources.RUN_VARIABLE, "test-of-bench")
+    run = f"test-of-bench-{os.getpid()}"
+    monkeypatch.setenv(resources.RUN_VARIABLE, run)
     process = start("bench", *SMALLEST, "--json", cwd=tmp_path)
     try:
         output, errors = process.communicate(timeout=110)
@@ -46,7 +47,7 @@ def test_bench_measures_itself_and_leaves_nothing(tmp_path, monkeypatch, own_tem
     assert items["ratio"] == pytest.approx(items["dfmesh"]["median"] / items["floor"]["median"])
     warm = rows["latency", "job_median"]
     assert warm["ratio"] == pytest.approx(warm["floor"]["median"] / warm["dfmesh"]["median"])
-    assert resources.marked_processes("test-of-bench") == set()
+    assert resources.marked_processes(run) == set()
     assert list(own_temporary_directory.iterdir()) == []
 
 
@@ -88,11 +89,12 @@ def test_the_floor_ends_with_whoever_started_it(own_temporary_directory):
         "import os\nfrom dfmesh.cli.bench.floor import Floor\n"
         "floor = Floor().__enter__()\nprint(floor.site_processes()['b'], flush=True)\nos._exit(1)"
     )
-    environment = {**os.environ, resources.RUN_VARIABLE: "test-of-floor", "TMPDIR": str(own_temporary_directory)}
+    run = f"test-of-floor-{os.getpid()}"
+    environment = {**os.environ, resources.RUN_VARIABLE: run, "TMPDIR": str(own_temporary_directory)}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
     assert done.stdout.strip().isdigit(), done.stderr
     # The other process has this one's standard error: all of it was read, so that process is over.
-    assert resources.marked_processes("test-of-floor") == set()
+    assert resources.marked_processes(run) == set()
 
 
 class Pretended(System):

@@ -148,19 +148,19 @@ def test_a_document_is_a_pipeline_too(shop):
 
 
 @pytest.mark.parametrize(
-    ("pipeline", "message"),
+    ("pipeline", "code", "message"),
     [
-        ("nothing.py", "there is no file nothing.py"),
-        ("shopping.py:missing", "shopping.py has no 'missing'"),
-        ("shopping.py:number", "is a int, no Pipeline"),
-        ("shopping.py:raising", "KeyError: 'key'"),
-        ("cli_shop.py", "neither a function `build(federation)` nor a variable `pipeline`"),
-        ("shop.dfm.yaml", "not"),
+        ("nothing.py", 2, "there is no file nothing.py"),
+        ("shopping.py:missing", 2, "shopping.py has no 'missing'"),
+        ("shopping.py:number", 1, "the variable 'number' is a int, no Pipeline"),
+        ("shopping.py:raising", 1, "KeyError: 'key'"),
+        ("cli_shop.py", 1, "neither a function `build(federation)` nor a variable `pipeline`"),
+        ("shop.dfm.yaml", 1, "not"),
     ],
 )
-def test_what_is_no_pipeline_is_said_without_traceback(shop, pipeline, message):
+def test_what_is_no_pipeline_is_said_without_traceback(shop, pipeline, code, message):
     done = dfmesh("explain", "shop.dfm.yaml", pipeline, cwd=shop)
-    assert done.returncode == 1, done.stderr
+    assert done.returncode == code, done.stderr
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert f"{os.sep}dfmesh{os.sep}" not in done.stderr
@@ -250,9 +250,9 @@ def test_a_failed_job_says_what_and_where_and_keeps_the_rest(shop):
     [
         ([], 1, "the parameter 'n' is not given"),
         (["--param", "m=1", "--param", "n=1"], 1, "no parameter 'm'"),
-        (["--param", "n"], 1, "write it as name=value"),
+        (["--param", "n"], 2, "write it as name=value"),
         (["--params", "missing.json"], 1, "cannot read parameters from missing.json"),
-        (["--param", "n=1", "--homesite", "ap"], 1, "did you mean 'app'?"),
+        (["--param", "n=1", "--homesite", "ap"], 2, "did you mean 'app'?"),
         (["--param", "n=1", "--target", "mars"], 2, "mars"),
     ],
 )
@@ -264,12 +264,51 @@ def test_mistakes_are_found_before_any_site_starts(shop, arguments, code, messag
     assert not (shop / "out").exists()
 
 
+def test_what_a_script_prints_is_not_among_the_output(shop):
+    script = (shop / "shopping.py").read_text("utf-8")
+    (shop / "shopping.py").write_text(f"print('loading')\n{script}", "utf-8")
+    for command in ("validate", "explain", "simulate"):
+        done = dfmesh(command, "shop.dfm.yaml", "shopping.py", "--json", cwd=shop)
+        assert json.loads(done.stdout)
+        assert done.stderr == "loading\n"
+
+
+def test_a_script_that_is_loaded_for_its_pipeline_runs_no_job(shop):
+    lines = ["", "federation = Federation.load('shop.dfm.yaml')", "pipeline = build(federation)"]
+    running = ["with federation.session('inproc') as session:", "    print('ran')"]
+    text = "from dfmesh import Federation" + (shop / "shopping.py").read_text("utf-8") + "\n".join(lines)
+    (shop / "script.py").write_text(
+        "\n".join([text.replace("def build", "def make").replace("= build", "= make"), *running])
+    )
+    for command in ("explain", "validate", "simulate", "run"):
+        done = dfmesh(command, "shop.dfm.yaml", "script.py", cwd=shop)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "script.py would run jobs while it is loaded\n  script.py:" in done.stderr
+        assert 'if __name__ == "__main__":' in done.stderr
+    guarded = [f"    {line}" for line in running]
+    text = (
+        (shop / "script.py")
+        .read_text()
+        .replace("\n".join(running), "\n".join(['if __name__ == "__main__":', *guarded]))
+    )
+    (shop / "script.py").write_text(text)
+    assert "shop.Double" in dfmesh("explain", "shop.dfm.yaml", "script.py", cwd=shop).stdout
+    (shop / "leaving.py").write_text("import sys\nsys.exit(0)\n")
+    done = dfmesh("explain", "shop.dfm.yaml", "leaving.py", cwd=shop)
+    assert (done.returncode, "leaving.py raised an exception" in done.stderr) == (1, True)
+
+
+def test_a_script_in_place_of_the_federation_file(shop):
+    done = dfmesh("run", "shopping.py", "shop.dfm.yaml", cwd=shop)
+    assert (done.returncode, "the order is FILE PIPELINE" in done.stderr) == (2, True)
+
+
 def test_a_directory_that_cannot_be_written_is_named(shop):
     (shop / "out").write_text("a file")
     arguments = ["run", "shop.dfm.yaml", "shopping.py", "--param", "n=1", "--out", "out", "--target", "inproc"]
     done = dfmesh(*arguments, cwd=shop)
-    assert done.returncode == 1
-    assert "cannot write a result of 'doubled' to out/doubled" in done.stderr
+    assert done.returncode == 2
+    assert done.stderr == "--out out: out is no directory\n"
     assert "Traceback" not in done.stderr
 
 
@@ -282,7 +321,7 @@ def test_ctrl_c_cancels_the_job_and_keeps_what_came(shop, target):
         if json.loads(line)["event"] == "result":
             break
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the whole foreground group
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert json.loads(out.splitlines()[-1])["status"] == "cancelled"

@@ -95,7 +95,7 @@ def test_the_asker_survives_a_time_out_and_stops():
     asker = ProgressAsker(view, 0.01, tell)
     job = SlowJob()
     asker.ask(job)
-    assert told.wait(5)
+    assert told.wait(60)
     asker.stop()
     asked = job.asked
     assert view.status == "running"

@@ -91,7 +91,7 @@ def test_lines_stand_above_the_live_table(loud):
             break
         shown += data
     os.close(ours)
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=60) == 0
     assert process.stdout is not None
     process.stdout.close()
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())

@@ -87,7 +87,7 @@ def test_a_job_is_run_listed_and_met_again(place: Path) -> None:
     assert dfmesh("logs", "b", cwd=place).stdout == ""
     assert len(dfmesh("logs", cwd=place).stdout.splitlines()) == 4
     wrong = dfmesh("logs", "c", cwd=place)
-    assert (wrong.returncode, "no site 'c'" in wrong.stderr) == (1, True)
+    assert (wrong.returncode, "no site 'c'" in wrong.stderr) == (2, True)
     assert dfmesh("jobs", "--forget", job, cwd=place).stdout == f"{job} is forgotten\n"
     missing = dfmesh("attach", job, cwd=place)
     assert (missing.returncode, "there is no job" in missing.stderr) == (4, True)
@@ -102,13 +102,13 @@ def test_ctrl_c_detaches_and_cancel_cancels(place: Path) -> None:
         if json.loads(line)["event"] == "result":
             break
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert json.loads(out.splitlines()[-1])["status"] == "detached"
     assert [entry["status"] for entry in jobs(place)] == ["running"]
     follower = start("attach", job, cwd=place)  # The directory holds results of the same job, which is fine.
     assert dfmesh("cancel", job, "--file", "shop.dfm.yaml", cwd=place).stdout == f"{job} is cancelled\n"
-    out, err = follower.communicate(timeout=30)
+    out, err = follower.communicate(timeout=60)
     assert follower.returncode == 130
     assert "cancelled (cancelled with `dfmesh cancel`); what had come is kept: 1 result" in err
     assert "index.json: 1 result" in out
@@ -133,7 +133,7 @@ def test_logs_are_followed(place: Path, up: psutil.Process) -> None:
         dfmesh("run", "shop.dfm.yaml", "shopping.py", "--param", f"n={n}", "--target", "up", "--detach", cwd=place)
         assert follower.stdout.readline().endswith(f"[a] counting to {n}\n")
     up.kill()
-    _, err = follower.communicate(timeout=30)
+    _, err = follower.communicate(timeout=60)
     assert follower.returncode == 4
     assert "is gone" in err
     assert len(dfmesh("logs", "--file", "shop.dfm.yaml", cwd=place).stdout.splitlines()) == 2
@@ -148,7 +148,7 @@ def test_in_the_foreground(place: Path) -> None:
     assert host.stdout.readline() == "  sites   app (homesite), a, b\n"
     dfmesh("run", "shop.dfm.yaml", "shopping.py", "--param", "n=1", "--target", "up", cwd=place)
     host.send_signal(signal.SIGINT)
-    out, err = host.communicate(timeout=30)
+    out, err = host.communicate(timeout=60)
     assert host.returncode == 0
     assert "[a] counting to 1\n" in err
     assert out.endswith("shop is down\n")
@@ -163,7 +163,7 @@ def test_what_cannot_be_started(place: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert (wrong.returncode, "--target up" in wrong.stderr) == (2, True)
     for arguments in (["--detach"], []):
         site = dfmesh("up", "shop.dfm.yaml", "--homesite", "nowhere", *arguments, cwd=place)
-        assert (site.returncode, "--homesite nowhere: no such site" in site.stderr) == (1, True)
+        assert (site.returncode, "--homesite nowhere: no such site" in site.stderr) == (2, True)
     text = (place / "shop.dfm.yaml").read_text("utf-8")
     (place / "shop.dfm.yaml").write_text(text + "  b: {}\n", "utf-8")
     faulty = dfmesh("up", "shop.dfm.yaml", "--detach", cwd=place)

@@ -5,10 +5,11 @@ A case is a title, the user's lines, and for each fault that is expected its lin
 
 from __future__ import annotations
 
+import collections
 from dataclasses import dataclass
 from typing import Any
 
-from dfmesh import FederationConfig, Pipeline, PipelineError
+from dfmesh import FederationConfig, Pipeline, PipelineError, PlaceParam, Yield
 from dfmesh.compiler import compile_pipeline, validate
 
 FILE = "pipeline.py"
@@ -66,12 +67,14 @@ class Case:
         code: The lines inside `with Pipeline() as p:`.
         expected: Line of the code and part of the message, per fault.
         parameters: Parameter set that the pipeline is given, if that is what is wrong.
+        before: The lines of another pipeline, written before.
     """
 
     title: str
     code: str
     expected: tuple[tuple[int, str], ...]
     parameters: dict[str, Any] | None = None
+    before: str = ""
 
 
 def _case(title: str, code: str, *expected: tuple[int, str], **options: Any) -> Case:
@@ -86,6 +89,23 @@ grid = ops.weather.Bin(reports=ops.weather.Read(hour=3, node_id="reports"))
 Yield(NodeRef("report"))
 """,
         (2, "Yield uses 'report', which is no statement of this pipeline"),
+    ),
+    _case(
+        "A value of another pipeline",
+        """
+Yield(ops.weather.Bin(reports=reports))
+Yield(hour, after=reports)
+hour.collect(reports)
+""",
+        (1, "weather.Bin uses weather.Read (earlier.py:2), which belongs to another pipeline"),
+        (2, "Yield comes after weather.Read (earlier.py:2), which belongs to another pipeline"),
+        (2, "Yield uses ForEach (earlier.py:1), which belongs to another pipeline"),
+        (3, "Collect uses ForEach (earlier.py:1), which belongs to another pipeline"),
+        (3, "Collect uses weather.Read (earlier.py:2), which belongs to another pipeline"),
+        before="""
+with ForEach([1, 2]) as hour:
+    reports = ops.weather.Read(hour=hour)
+""".strip(),
     ),
     _case(
         "A value that comes later",
@@ -237,6 +257,18 @@ ops.weather.Read(hour=3, site=BestOf([]))
 
 ARGUMENTS = [
     _case(
+        "References where they are not looked for",
+        """
+grid = ops.weather.Read(hour=3)
+Yield({grid})
+Yield([collections.namedtuple("Pair", "left right")(grid, 1)])
+Yield(sub(hour=3))
+""",
+        (2, "Yield is given a reference inside a set"),
+        (3, "Yield is given a reference inside a Pair"),
+        (4, "Yield is given all results of a sub-pipeline at once"),
+    ),
+    _case(
         "A parameter that is missing, misspelled, or too much",
         """
 ops.weather.Read()
@@ -355,6 +387,21 @@ other.cache(3)
         (3, "ttl=0"),
         (6, "does not stand directly in the block of its TryFromCache"),
     ),
+    _case(
+        "A block without `with`",
+        """
+If(PlaceParam("late"))
+Yield(ops.weather.Read(hour=3))
+ForEach([1, 2])
+with If(True):
+    Yield(1)
+Else()
+Yield(2)
+""",
+        (1, "this If has no block"),
+        (3, "this ForEach has no block"),
+        (6, "this Else has no block"),
+    ),
     _case("An empty pipeline", "pass", (0, "the pipeline is empty")),
 ]
 
@@ -391,15 +438,21 @@ SECTIONS = {
 CASES = [case for cases in SECTIONS.values() for case in cases]
 
 
-def write(code: str, config: FederationConfig) -> Pipeline:
+def write(code: str, config: FederationConfig, before: str = "") -> Pipeline:
     """Run the lines of a user as if they stood in a file of their own."""
     import dfmesh
     from dfmesh import api
 
     names = {name: getattr(dfmesh, name) for name in dfmesh.__all__}
     names |= {"NodeRef": api.NodeRef, "operation_class": api.operation_class, "TryFromCache": api.TryFromCache}
+    with Pipeline() as sub:
+        Yield(config.ops.weather.Read(hour=PlaceParam("hour")), place="reports")
+    names |= {"sub": sub, "collections": collections}
+    names |= {"ops": config.ops, "__file__": __file__}
+    with Pipeline():
+        exec(compile(before, "earlier.py", "exec"), names)
     with Pipeline() as pipeline:
-        exec(compile(code, FILE, "exec"), {**names, "ops": config.ops, "__file__": __file__})
+        exec(compile(code, FILE, "exec"), names)
     return pipeline
 
 
@@ -410,7 +463,7 @@ def error_of(case: Case, config: FederationConfig) -> PipelineError:
         AssertionError: nothing is wrong.
     """
     try:
-        pipeline = write(case.code, config)
+        pipeline = write(case.code, config, case.before)
         if case.parameters is None:
             validate(pipeline, config)
         else:

@@ -10,7 +10,7 @@ import pytest
 from dfmesh.config import FederationConfig
 from dfmesh.errors import ConfigError, Fault
 
-pytestmark = pytest.mark.timeout(20)
+pytestmark = pytest.mark.timeout(100)
 
 BOMB = "x-a: &a [1, 2, 3, 4, 5, 6, 7, 8, 9]\n" + "".join(
     f"x-{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)

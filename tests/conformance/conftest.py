@@ -21,6 +21,9 @@ from calc_plain import canonical  # noqa: E402
 TARGETS = ("simulator", "inproc", "local")
 HOMESITE = "app"
 
+LIMIT = 60.0
+"""Seconds after which something that should happen at once has not happened, however busy the machine is."""
+
 
 def scaled(full: int) -> int:
     """Give how much of a large test to do: all of it if DFMESH_TEST_SCALE is 1, a tenth by default."""
@@ -54,14 +57,14 @@ def assert_same(found: Any, expected: Any) -> None:
     assert canonical(found) == canonical(expected)
 
 
-def outcome_of_job(job: Any, timeout: float = 60) -> Outcome:
+def outcome_of_job(job: Any, timeout: float = LIMIT) -> Outcome:
     """Wait for a job and take everything it gave."""
     import dfmesh
 
     assert job.wait(timeout=timeout), f"the job did not end within {timeout} s: {job.progress()}"
     status = str(getattr(job.status, "value", job.status))
     try:
-        results = job.result(timeout=5)
+        results = job.result(timeout=LIMIT)
     except dfmesh.JobError as error:
         items = items_of(job)
         return Outcome(_grouped(items), list(error.errors), status, [(i.place, i.frame, i.value) for i in items])

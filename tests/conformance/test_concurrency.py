@@ -21,11 +21,11 @@ import pytest
 import dfmesh
 from dfmesh import ForEach, Pipeline, PlaceParam, Yield
 
-from .conftest import CALC_FILE, HOMESITE, Runner, scaled
+from .conftest import CALC_FILE, HOMESITE, LIMIT, Runner, scaled
 
 
-def until(condition: Callable[[], Any], seconds: float = 10) -> None:
-    end = time.monotonic() + seconds
+def until(condition: Callable[[], Any]) -> None:
+    end = time.monotonic() + LIMIT
     while not condition():
         assert time.monotonic() < end, "did not happen in time"
         time.sleep(0.02)
@@ -63,7 +63,6 @@ def test_eight_threads_with_many_jobs_each(live: Runner, ops: Any) -> None:
     assert live(p, n=3) == expected[3]
 
 
-@pytest.mark.timeout(60)
 def test_threads_with_pipelines_of_their_own(local: Runner, ops: Any) -> None:
     """Pipelines are written, compiled and run in several threads at once."""
 
@@ -86,7 +85,7 @@ def test_prepared_pipeline_runs_many_times(live: Runner, ops: Any) -> None:
         Yield(ops.calc.Add(a=PlaceParam("n"), b=1, site="a"), place="x")
     prepared = live.session.prepare(p)
     jobs = [live.session.submit(prepared, {"n": n}) for n in range(20)]
-    assert [job.result(timeout=20)["x"] for job in jobs] == [[n + 1] for n in range(20)]
+    assert [job.result(timeout=LIMIT)["x"] for job in jobs] == [[n + 1] for n in range(20)]
     assert len({job.id for job in jobs}) == 20
 
 
@@ -102,7 +101,7 @@ def test_results_while_running(live: Runner, ops: Any, tmp_path: Path) -> None:
         assert str(getattr(job.status, "value", job.status)) == "running" or item.value == 4
         (tmp_path / str(item.value + 1)).touch()
     assert seen == list(range(5))
-    assert job.result(timeout=5)["x"] == seen
+    assert job.result(timeout=LIMIT)["x"] == seen
 
 
 def test_results_in_asyncio(live: Runner, ops: Any) -> None:
@@ -130,7 +129,7 @@ def test_parameter_sets_while_running(live: Runner, ops: Any) -> None:
         seen.append(next(items).value)
     job.close()
     assert seen == [1, 2, 3, 4, 5]
-    assert job.result(timeout=5)["x"] == seen
+    assert job.result(timeout=LIMIT)["x"] == seen
 
 
 # Cancel.
@@ -147,13 +146,11 @@ def test_cancel_and_the_next_job(live: Runner, ops: Any, tmp_path: Path) -> None
     for n in range(5):
         job = live.session.submit(slow)
         next(iter(job))
-        start = time.monotonic()
         job.cancel()
-        assert job.wait(timeout=5) is True
-        assert time.monotonic() - start < 5
+        assert job.wait(timeout=LIMIT) is True
         assert str(getattr(job.status, "value", job.status)) == "cancelled"
         with pytest.raises(dfmesh.JobCancelledError):
-            job.result(timeout=1)
+            job.result(timeout=LIMIT)
         assert dict(live.session.run(quick, n=n)) == {"x": [n]}
 
 
@@ -164,11 +161,10 @@ def test_cancelled_work_stops(live: Runner, ops: Any, tmp_path: Path) -> None:
     job = live.session.submit(p)
     next(iter(job))
     job.cancel()
-    assert job.wait(timeout=5)
-    time.sleep(0.2)
+    assert job.wait(timeout=LIMIT)
     left = len(list(tmp_path.iterdir()))
-    time.sleep(0.5)
-    assert len(list(tmp_path.iterdir())) == left < 100
+    time.sleep(0.5)  # Enough for ten more calls; one was perhaps going on.
+    assert len(list(tmp_path.iterdir())) <= left + 1 < 100
 
 
 def test_cancel_at_any_moment(live: Runner, ops: Any) -> None:
@@ -180,7 +176,7 @@ def test_cancel_at_any_moment(live: Runner, ops: Any) -> None:
         job = live.session.submit(p)
         time.sleep(moment * 0.001)
         job.cancel()
-        assert job.wait(timeout=5) is True
+        assert job.wait(timeout=LIMIT) is True
         assert str(getattr(job.status, "value", job.status)) in {"cancelled", "finished"}
         job.cancel()
     assert dict(live.session.run(p)) == {"x": [n + 2 for n in range(20)]}
@@ -195,7 +191,7 @@ def test_result_with_a_timeout(live: Runner, ops: Any, tmp_path: Path) -> None:
     with pytest.raises(TimeoutError):
         job.result(timeout=0.1)
     gate.touch()
-    assert job.result(timeout=5)["x"] == [1]
+    assert job.result(timeout=LIMIT)["x"] == [1]
     assert job.wait(timeout=0) is True
 
 
@@ -207,7 +203,7 @@ def test_cancel_while_others_wait(live: Runner, ops: Any, tmp_path: Path) -> Non
     back: list[str] = []
 
     def wait() -> None:
-        job.wait(timeout=30)
+        job.wait(timeout=LIMIT)
         back.append("wait")
 
     def iterate() -> None:
@@ -217,7 +213,7 @@ def test_cancel_while_others_wait(live: Runner, ops: Any, tmp_path: Path) -> Non
 
     def result() -> None:
         with contextlib.suppress(dfmesh.DfmeshError):
-            job.result(timeout=30)
+            job.result(timeout=LIMIT)
         back.append("result")
 
     threads = [threading.Thread(target=target, daemon=True) for target in (wait, iterate, result)]
@@ -226,7 +222,7 @@ def test_cancel_while_others_wait(live: Runner, ops: Any, tmp_path: Path) -> Non
     time.sleep(0.1)
     job.cancel()
     for thread in threads:
-        thread.join(5)
+        thread.join(LIMIT)
     (tmp_path / "never").touch()
     assert sorted(back) == ["iterate", "result", "wait"]
 
@@ -262,7 +258,6 @@ def fresh(fed: Any) -> Iterator[Any]:
         yield session, children
 
 
-@pytest.mark.timeout(60)
 def test_idle_federation_uses_no_cpu(fresh: Any, ops: Any) -> None:
     session, children = fresh
     with Pipeline() as p:
@@ -271,16 +266,16 @@ def test_idle_federation_uses_no_cpu(fresh: Any, ops: Any) -> None:
     session.run(p)
     assert len(children) >= 5
     everyone = [*children, psutil.Process()]
-    time.sleep(1)
+    time.sleep(0.5)
 
-    def used() -> float:
-        return sum(sum(process.cpu_times()[:2]) for process in everyone)
+    def used() -> list[int]:
+        return [process.num_ctx_switches().voluntary for process in everyone]
 
-    start, before = time.monotonic(), used()
-    time.sleep(6)
-    share = (used() - before) / (time.monotonic() - start)
-    print(f"idle federation: {share:.3%} of a core")
-    assert share < 0.005
+    before = used()
+    time.sleep(2)
+    waked = [after - then for then, after in zip(before, used(), strict=True)]
+    print(f"idle federation: waked {waked} times in two seconds")
+    assert max(waked) < 20
 
 
 def test_nothing_runs_after_close(fed: Any, ops: Any) -> None:
@@ -291,10 +286,8 @@ def test_nothing_runs_after_close(fed: Any, ops: Any) -> None:
     with fed.session(target="local", homesite=HOMESITE) as session:
         session.run(p)
         children = [child for child in psutil.Process().children(recursive=True) if child.pid not in before]
-        start = time.monotonic()
-    assert time.monotonic() - start < 2
     assert [child for child in children if alive(child.pid)] == []
-    until(lambda: threading.active_count() <= threads, 2)
+    until(lambda: threading.active_count() <= threads)
 
 
 def test_close_with_running_jobs(fed: Any, ops: Any, tmp_path: Path) -> None:
@@ -306,12 +299,10 @@ def test_close_with_running_jobs(fed: Any, ops: Any, tmp_path: Path) -> None:
     with session:
         job = session.submit(p)
         pid = next(iter(job)).value
-        start = time.monotonic()
-    assert time.monotonic() - start < 5
-    until(lambda: not alive(pid), 2)
-    assert job.wait(timeout=1) is True
+    until(lambda: not alive(pid))
+    assert job.wait(timeout=LIMIT) is True
     with pytest.raises(dfmesh.DfmeshError):
-        job.result(timeout=1)
+        job.result(timeout=LIMIT)
     with pytest.raises(dfmesh.SessionError):
         session.run(p)
 
@@ -329,7 +320,7 @@ def test_nothing_runs_after_an_exception(fed: Any, ops: Any) -> None:
 
     with pytest.raises(RuntimeError, match="of the user"):
         use()
-    until(lambda: not alive(pid), 2)
+    until(lambda: not alive(pid))
 
 
 CLIENT = f"""
@@ -382,7 +373,6 @@ ENDS = [
     [(end, True) for end in ENDS] + [(end, False) for end in (ENDS[0], ENDS[-1])],
     ids=[*(f"{end}-busy" for end in ENDS), f"{ENDS[0]}-idle", f"{ENDS[-1]}-idle"],
 )
-@pytest.mark.timeout(60)
 def test_nothing_runs_after_the_client(end: str, busy: bool) -> None:
     """FINDINGS 43: however it ends, and also if it never closed its session."""
     process, pids = client(end, busy=busy)
@@ -391,8 +381,8 @@ def test_nothing_runs_after_the_client(end: str, busy: bool) -> None:
         time.sleep(0.5 if busy else 0.1)
         os.kill(process.pid, getattr(signal, name))
     # Reads to the end: nobody else may hold the standard output open.
-    process.communicate(timeout=10)
-    until(lambda: not any(map(alive, pids)), 5)
+    process.communicate(timeout=LIMIT)
+    until(lambda: not any(map(alive, pids)))
 
 
 def test_two_sessions_at_once(fed: Any, ops: Any) -> None:
@@ -416,7 +406,6 @@ def test_session_of_another_homesite(fed: Any, ops: Any) -> None:
         assert session.run(p).one("x") == 3
 
 
-@pytest.mark.timeout(60)
 def test_million_of_an_endless_stream_is_not_made(local: Runner, ops: Any) -> None:
     """An endless stream can be cancelled, and its memory does not grow without bound meanwhile."""
     with Pipeline() as who:
@@ -433,4 +422,4 @@ def test_million_of_an_endless_stream_is_not_made(local: Runner, ops: Any) -> No
         assert site.memory_info().rss - before < 50_000_000
     finally:
         job.cancel()
-    assert job.wait(timeout=5)
+    assert job.wait(timeout=LIMIT)

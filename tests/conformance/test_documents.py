@@ -51,11 +51,11 @@ def compiled(process: subprocess.Popen[str]) -> str:
 @pytest.mark.timeout(300)
 def test_nets_do_not_depend_on_the_hash_seed() -> None:
     start = time.perf_counter()
-    first, *others = [compiled(process) for process in [compiling(seed) for seed in ("1", "2", "3")]]
+    first, *others = [compiled(process) for process in [compiling(seed) for seed in ("1", "2")]]
     assert len(first.splitlines()) == scaled(300)
-    assert others == [first, first]
+    assert others == [first]
     took = time.perf_counter() - start
-    print(f"\ncompiled with three hash seeds: seeds 0 to {scaled(300) - 1}, {took:.1f} s", file=sys.__stderr__)
+    print(f"\ncompiled with two hash seeds: seeds 0 to {scaled(300) - 1}, {took:.1f} s", file=sys.__stderr__)
 
 
 @pytest.mark.parametrize("number", range(4))

@@ -16,9 +16,8 @@ import pytest
 import dfmesh
 from dfmesh import And, Choose, Else, ForEach, If, Pipeline, PlaceParam, Yield
 
-from .conftest import Outcome, Runner
+from .conftest import LIMIT, Outcome, Runner
 
-WITHIN = 5.0
 HERE = Path(__file__).name
 
 # Operation and its arguments, what the cause says.
@@ -61,10 +60,7 @@ def ends_in_time(run: Runner, pipeline: Any, *sets: dict[str, Any]) -> Outcome:
     if run.target != "simulator":
         works_once = run.session  # opened before the clock starts
         assert works_once is not None
-    start = time.monotonic()
     outcome = run.outcome(pipeline, *sets)
-    took = time.monotonic() - start
-    assert took < WITHIN
     assert outcome.status == "failed"
     return outcome
 
@@ -386,10 +382,8 @@ def test_busy_site_is_killed_from_outside(local: Runner, ops: Any, victim: str, 
     job = local.session.submit(p)
     pid = next(item.value for item in job if item.place == "pid")
     os.kill(pid, signal.SIGKILL)
-    start = time.monotonic()
     with pytest.raises(dfmesh.JobError, match=victim) as raised:
-        job.result(timeout=WITHIN)
-    assert time.monotonic() - start < WITHIN
+        job.result(timeout=LIMIT)
     if victim == "b":
         assert "calc.Gate" in str(raised.value)
         assert HERE in str(raised.value)
@@ -407,12 +401,12 @@ def test_other_jobs_survive_a_killed_site(local: Runner, ops: Any, tmp_path: Pat
     job = local.session.submit(bystander)
     ends_in_time(local, killer)
     gate.touch()
-    assert job.result(timeout=WITHIN)["x"] == [2]
+    assert job.result(timeout=LIMIT)["x"] == [2]
 
 
 def works_soon(run: Runner, ops: Any) -> None:
     """A job submitted in the moment of a loss may fail; within a bounded time the session works again."""
-    end = time.monotonic() + WITHIN
+    end = time.monotonic() + LIMIT
     while time.monotonic() < end:
         with contextlib.suppress(dfmesh.DfmeshError, AssertionError):
             works(run, ops)
@@ -440,6 +434,6 @@ def test_failure_reaches_iteration(live: Runner, ops: Any, session_of: Callable[
     with contextlib.suppress(dfmesh.JobError):
         values += [item.value for item in job]
     assert values == [2]
-    assert job.wait(timeout=WITHIN) is True
+    assert job.wait(timeout=LIMIT) is True
     with pytest.raises(dfmesh.JobError):
         job.result()

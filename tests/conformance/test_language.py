@@ -14,7 +14,7 @@ import pytest
 import dfmesh
 from dfmesh import And, BestOf, Choose, Else, ForEach, If, Not, Or, Pipeline, PlaceParam, Yield
 
-from .conftest import CALC_FILE, Runner, assert_same, items_of
+from .conftest import CALC_FILE, LIMIT, Runner, assert_same, items_of
 
 EXOTIC = {
     "tuple": (1, 2),
@@ -546,7 +546,7 @@ def test_window_limits_how_many_run(live: Runner, ops: Any, tmp_path: Path) -> N
     assert {path.name for path in tmp_path.iterdir()} == waiting
     for name in "abcd":
         (tmp_path / name).touch()
-    assert job.result(timeout=30)["done"] == [0, 1, 2, 3]
+    assert job.result(timeout=LIMIT)["done"] == [0, 1, 2, 3]
 
 
 # Conditions.
@@ -1010,7 +1010,7 @@ def test_script_without_main_guard(tmp_path: Path, target: str, form: str) -> No
         input=text if form == "standard input" else "",
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=LIMIT,
         cwd=tmp_path,
         check=False,
     )
@@ -1021,7 +1021,7 @@ def test_script_without_main_guard(tmp_path: Path, target: str, form: str) -> No
 def test_script_from_another_directory_with_a_relative_path(tmp_path: Path) -> None:
     text = SCRIPT.replace("TARGET", "'local'").replace(repr(str(CALC_FILE)), repr(CALC_FILE.name))
     done = subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, timeout=30, cwd=CALC_FILE.parent, check=False
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=LIMIT, cwd=CALC_FILE.parent, check=False
     )
     assert (done.stdout, done.returncode) == ("starting\n6\n", 0), done.stderr
 
@@ -1048,7 +1048,7 @@ def test_hash_seed_changes_nothing() -> None:
     for seed in ("0", "3"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         done = subprocess.run(
-            [sys.executable, "-c", HASHED], env=environment, capture_output=True, text=True, timeout=30, check=False
+            [sys.executable, "-c", HASHED], env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
         )
         assert done.returncode == 0, done.stderr
         outputs.add(done.stdout)
@@ -1056,10 +1056,10 @@ def test_hash_seed_changes_nothing() -> None:
     assert "('constant', [5])" in outputs.pop()
 
 
-def _until(condition: Any, seconds: float = 10) -> None:
+def _until(condition: Any) -> None:
     import time
 
-    end = time.monotonic() + seconds
+    end = time.monotonic() + LIMIT
     while not condition():
         assert time.monotonic() < end, "did not happen in time"
         time.sleep(0.01)

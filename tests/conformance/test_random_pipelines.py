@@ -26,7 +26,7 @@ from dfmesh.engine.site_cache import MemoryCache
 
 from .building import build, parameter_sets
 from .comparing import differences
-from .conftest import Outcome, Runner, compiled_for, outcome_of_job, scaled, simulated
+from .conftest import LIMIT, Outcome, Runner, compiled_for, outcome_of_job, scaled, simulated
 from .descriptions import Description
 from .generator import Options, random_pipeline
 from .interpreter import interpret
@@ -130,7 +130,7 @@ def submitted(runner: Runner, ops: Any, description: Description) -> Any:
 
 
 def job(runner: Runner, ops: Any) -> Run:
-    return lambda description: outcome_of_job(submitted(runner, ops, description), timeout=20)
+    return lambda description: outcome_of_job(submitted(runner, ops, description))
 
 
 def compare_at_once(runner: Runner, ops: Any, seeds: Iterable[int], options: Options) -> None:
@@ -191,9 +191,9 @@ def pids(session: Any, ops: Any) -> dict[str, int]:
         for site in "abcd":
             Yield(ops.calc.Where(site=site)["pid"], place=site)
     job = session.submit(p)
-    while job.wait(timeout=20) and job.status.value == "failed":
+    while job.wait(timeout=LIMIT) and job.status.value == "failed":
         job = session.submit(p)
-    return {site: job.result(timeout=1).one(site) for site in "abcd"}
+    return {site: job.result(timeout=LIMIT).one(site) for site in "abcd"}
 
 
 def assert_right_as_far_as_it_came(description: Description, job: Any) -> bool:
@@ -202,7 +202,7 @@ def assert_right_as_far_as_it_came(description: Description, job: Any) -> bool:
     Returns:
         Whether the job lost something.
     """
-    found = outcome_of_job(job, timeout=30)
+    found = outcome_of_job(job)
     expected = interpret(description)
     right = {(place, frame, canonical(value)) for place, frame, value, _ in expected.items}
     came = [(place, tuple(frame), canonical(value)) for place, frame, value in found.items]

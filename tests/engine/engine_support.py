@@ -19,6 +19,7 @@ from dfmesh.engine.messages import (
     FrameReport,
     JobFinished,
     JobRefused,
+    Progress,
     YieldPackage,
 )
 from dfmesh.engine.net_runner import NetRunner
@@ -219,8 +220,12 @@ class Probe(Simulation):
         """Say where a frame was declared finished before all its results, or the job before its frames."""
         reported: dict[Any, int] = {}
         for peer, message in self.home_messages:
-            if isinstance(message, FrameReport) and peer in self.plan.nets:
-                reported[message.frame] = reported.get(message.frame, 0) + message.yields
+            if peer not in self.plan.nets:
+                continue
+            told = [(message.frame, message.yields)] if isinstance(message, FrameReport) else []
+            told += message.frames if isinstance(message, Progress) else ()
+            for frame, yields in told:
+                reported[frame] = reported.get(frame, 0) + yields
         faults: list[str] = []
         come: dict[Any, int] = {}
         finished: set[Any] = set()

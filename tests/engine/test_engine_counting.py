@@ -56,7 +56,7 @@ def started(home: HomeJob) -> HomeJob:
     assert [(peer, type(message)) for peer, message in sends] == [(site, StartJob) for site in home._sites]
     for site in SITES:
         sends = home.handle(site, JobStarted(JOB))
-    assert sends[0] == (CLIENT, JobStarted(JOB))
+    assert sends[0] == (CLIENT, JobStarted(JOB, patient=True))
     return home
 
 
@@ -261,3 +261,31 @@ def test_progress_does_not_wait_for_a_site_that_dies_meanwhile(home: HomeJob) ->
     home.handle("a", Progress(JOB, (SiteReport("a", (), {}),)))
     home.handle("app", Progress(JOB, (SiteReport("app", (), {}),)))
     assert any(isinstance(message, Progress) for _, message in home.site_lost("b", [LOST]))
+
+
+def test_a_last_report_has_the_last_frames_in_it(home: HomeJob) -> None:
+    started(home)
+    opened = home.handle(CLIENT, AddParameters(JOB, (0,), {}, last=True))
+    assert [(peer, message.last) for peer, message in opened if isinstance(message, OpenFrame)] == [
+        (site, True) for site in home._sites
+    ], "the sites need no other message to know that no more comes"
+    home.handle("a", result((0,)))
+    for site in ("a", "app"):
+        assert home.handle(site, Progress(JOB, (SiteReport(site, (), {}),), last=True, frames=(((0,), 1),))) == []
+    assert home.handle("app", result((0,), "app"))
+    last = Progress(JOB, (SiteReport("b", (), {}),), last=True, frames=(((0,), 0),))
+    sends = home.handle("b", last)
+    assert [type(message) for _, message in sends] == [FrameFinished, EndJob, EndJob, EndJob, JobFinished]
+    assert all(message.patient for _, message in sends if isinstance(message, EndJob)), "nobody waits for an answer"
+    assert home.over
+
+
+def test_who_has_not_sent_a_last_report_is_asked_for_one(home: HomeJob) -> None:
+    started(home)
+    home.handle(CLIENT, AddParameters(JOB, (0,), {}, last=True))
+    home.handle("a", Progress(JOB, (SiteReport("a", (), {}),), last=True, frames=(((0,), 0),)))
+    home.handle("b", FrameReport(JOB, (0,), 0))
+    sends = home.handle("app", FrameReport(JOB, (0,), 0))
+    ends = {peer: message.patient for peer, message in sends if isinstance(message, EndJob)}
+    assert ends == {"a": True, "b": False, "app": False}
+    assert ended(home, ("app", "b")).status == "finished"

@@ -20,7 +20,7 @@ from dfmesh.engine.kept_calls import Kept, KeptCalls
 from dfmesh.engine.submitted_job import SubmittedJob
 
 SCHEDULES = int(os.environ.get("DFMESH_SCHEDULES", "1500"))
-BLOCKS = 10
+BLOCKS = 50
 
 
 @pytest.fixture(autouse=True)

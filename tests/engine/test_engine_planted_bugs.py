@@ -131,8 +131,8 @@ def test_a_bug_of_the_engine_ends_the_job_at_once(ops: Any, monkeypatch: pytest.
         with monkeypatch.context() as planted:
             planted.setattr(NetRunner, "handle", broken)
             with pytest.raises(JobError, match="a bug of the engine"):
-                session.submit(p).result(timeout=10)
-        assert session.submit(p).result(timeout=10)["yield"] == [3]
+                session.submit(p).result(timeout=60)
+        assert session.submit(p).result(timeout=60)["yield"] == [3]
 
 
 def test_a_submission_that_breaks_the_homesite_is_answered(ops: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,5 +145,5 @@ def test_a_submission_that_breaks_the_homesite_is_answered(ops: Any, monkeypatch
         with monkeypatch.context() as planted:
             planted.setattr("dfmesh.engine.home_jobs.read_nets", broken)
             with pytest.raises(JobError, match="a bug of the check"):
-                session.submit(p).result(timeout=10)
-        assert session.submit(p).result(timeout=10)["yield"] == [1]
+                session.submit(p).result(timeout=60)
+        assert session.submit(p).result(timeout=60)["yield"] == [1]

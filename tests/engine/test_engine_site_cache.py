@@ -7,7 +7,6 @@ import resource
 import secrets
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,13 +16,10 @@ import pytest
 from dfmesh.engine.adapters import StoragePath
 from dfmesh.engine.adapters.storage import storage_directory
 from dfmesh.engine.site_cache import SiteCache
+from dfmesh.engine.worker_thread import Done, Work
 from dfmesh.engine.worker_threads import WorkerThreads
 
 LIMIT = 20.0
-
-
-def _set(future: asyncio.Future[None], *_: object) -> None:
-    future.set_result(None)
 
 
 class Clock:
@@ -36,11 +32,25 @@ class Clock:
         return self.now
 
 
+class WatchedThreads(WorkerThreads):
+    """Know how many calls are under way."""
+
+    under_way = 0
+
+    def submit(self, function: Callable[[], Any], done: Done, operation: str = "", call: Any = None) -> Work:
+        def ended(value: Any, error: BaseException | None, seconds: float) -> None:
+            self.under_way -= 1
+            done(value, error, seconds)
+
+        self.under_way += 1
+        return super().submit(function, ended, operation, call)
+
+
 class Site:
     """One process of a site: a cache with its threads and clock."""
 
     def __init__(self, storage: Any, clock: Clock) -> None:
-        self.threads = WorkerThreads(asyncio.get_running_loop())
+        self.threads = WatchedThreads(asyncio.get_running_loop())
         self.failing = False
         adapters: Any = SimpleNamespace(
             site_name="a", site=SimpleNamespace(cache_storage=lambda _name: self._at(storage))
@@ -65,10 +75,8 @@ class Site:
 
     async def written(self) -> None:
         """Wait until what was given to the threads so far has been done."""
-        for _ in range(3):
-            future = asyncio.get_running_loop().create_future()
-            self.threads.submit(lambda: None, partial(_set, future))
-            await future
+        while self.threads.under_way:  # noqa: ASYNC110 - it has no event
+            await asyncio.sleep(0.001)
 
 
 Test = Callable[[Site, Clock, Any], Awaitable[None]]

@@ -17,7 +17,7 @@ from dfmesh.engine.adapters import CallStopped, ThisCall, this_call
 from dfmesh.engine.worker_thread import Work
 from dfmesh.engine.worker_threads import TooManyStuckError, WorkerThreads
 
-LIMIT = 30.0
+LIMIT = 100.0
 
 
 def on_loop(test: Callable[[WorkerThreads], Any]) -> Any:

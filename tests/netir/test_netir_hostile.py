@@ -23,7 +23,7 @@ from dfmesh.errors import DfmeshError
 from dfmesh.netir import Input, ListOf, NetIR, check_nets
 
 PLAN = whole_plan()
-LIMIT = 10
+LIMIT = 60
 
 
 def mutated(seed: int, count: int) -> Nets:

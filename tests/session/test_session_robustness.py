@@ -72,9 +72,9 @@ def test_a_trace_function_of_an_adapter_does_not_stay(session: Session, ops: Any
 
 def test_a_coroutine_that_ignores_its_cancellation_is_timed_out_all_the_same(session: Session, ops: Any) -> None:
     with Pipeline() as p:
-        Yield(ops.odd.Deaf(seconds=8, timeout=0.2, site="north"))
+        Yield(ops.odd.Deaf(seconds=30, timeout=0.2, site="north"))
     with pytest.raises(JobError, match="longer than its timeout"):
-        session.submit(p).result(5)
+        session.submit(p).result(25)
     works(session, ops)
 
 

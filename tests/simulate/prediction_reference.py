@@ -139,6 +139,8 @@ class ReferenceRun(Simulation):
                 return self._sizes[node]
             case messages.IterationsDone(frames=frames):
                 return CONTROL + FURTHER * (len(frames) - 1)
+            case messages.Progress(frames=frames) if frames:
+                return CONTROL
             case messages.ScopeEnded() | messages.FrameReport():
                 return CONTROL
         return 0.0

@@ -39,7 +39,7 @@ class Stubs:
 
     async def hear(self) -> Any:
         try:
-            return await asyncio.wait_for(self.got.get(), 15)
+            return await asyncio.wait_for(self.got.get(), 60)
         except TimeoutError:
             output = {name: self.runner.output(name)[-2000:] for name in self.runner._config.sites}
             raise AssertionError(f"nothing was heard; {self.runner.processes}; they printed {output}") from None
@@ -65,14 +65,9 @@ Test = Callable[[Stubs], Awaitable[None]]
 
 
 def shared_files() -> set[str]:
-    """Whatever processes like ours could leave behind in a file system."""
-    return {
-        str(path)
-        for folder in ("/dev/shm", "/tmp", str(Path.home()), "/run", "/var/tmp")
-        if os.path.isdir(folder)
-        for path in Path(folder).iterdir()
-        if "pytest" not in path.name and "bash_jobs" not in path.name and "dfmesh" in path.name
-    }
+    """Whatever processes like ours could leave in a file system; the directories are those of this process of tests."""
+    own = {str(path) for name in ("TMPDIR", "XDG_RUNTIME_DIR") for path in Path(os.environ[name]).iterdir()}
+    return own | {str(path) for path in Path("/dev/shm").glob("*dfmesh*")}
 
 
 def site_processes() -> list[psutil.Process]:

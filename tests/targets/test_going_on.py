@@ -135,7 +135,7 @@ def test_a_job_is_cancelled_while_it_begins_again(session: Session) -> None:
 
 def test_sites_that_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is stopped is lost, and the job goes on; one whose adapter holds the interpreter's lock is not."""
-    monkeypatch.setenv("DFMESH_SILENT_SECONDS", "1.2")
+    monkeypatch.setenv("DFMESH_SILENT_SECONDS", "3")
     lines: list[str] = []
     told = threading.Event()
 
@@ -147,7 +147,7 @@ def test_sites_that_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     with FEDERATION.session("local", output=take) as session:
         job = session.submit(steps())
         assert sorted(after(job, 10, lambda: os.kill(processes(session)["a"], signal.SIGSTOP))) == ITEMS
-        assert "its event loop stood still for 1.2 s" in job.restarts[0][0].message
+        assert "its event loop stood still for 3 s" in job.restarts[0][0].message
         with Pipeline() as p:
             Yield(ops.Hold(seconds=8.0, site="b"))
         job = session.submit(p)

@@ -58,7 +58,7 @@ def test_no_descriptor_left_is_waited_for_without_spinning(monkeypatch: pytest.M
     asyncio.run(test(), debug=True)
 
 
-@pytest.mark.parametrize("sent", [b"", b"x", os.urandom(TICKET_SIZE)])
+@pytest.mark.parametrize("sent", [b"", b"x", bytes(TICKET_SIZE)], ids=["nothing", "a byte", "another ticket"])
 def test_who_has_no_ticket_is_sent_away(monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
     monkeypatch.setattr(door_module, "_STRANGER_SECONDS", 0.2)
 

@@ -8,71 +8,15 @@ import os
 import socket
 import struct
 from array import array
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from link_ends import End, needs_memory_files, token, until, with_ends
 
 from dfmesh.engine.messages import AnyMessage, Payload, StartJob, TokenPackage
-from dfmesh.targets.local.link import Link
-from dfmesh.targets.local.shared import SHARE_FROM, SegmentPool, available
-from dfmesh.targets.wire import Attachment, Codec, to_bytes
-
-needs_memory_files = pytest.mark.skipif(not available(), reason="this system has no sealed memory files")
-
-
-class End:
-    """A link and what happened at it."""
-
-    def __init__(self, name: str, peer: str, limit: int | None = None, share: bool = True) -> None:
-        self.name = name
-        self.got: list[Any] = []
-        self.broken: list[str] = []
-        self.pool = SegmentPool(self.retire, limit=limit) if share and available() else None
-        self.link = Link(
-            peer,
-            Codec(AnyMessage),
-            lambda peer, message: self.got.append(message),
-            lambda link, reason, to_blame: self.broken.append(reason),
-            pool=self.pool,
-            on_forgotten=self.retire,
-        )
-
-    def retire(self, segment: Any) -> None:
-        self.link.forget(segment)
-
-    def array(self, index: int = -1) -> Any:
-        return np.frombuffer(self.got[index].payload.buffers[0].view, dtype=np.uint8)
-
-
-def token(index: int, *data: Any) -> TokenPackage:
-    attachments = tuple(Attachment(memoryview(part).cast("B")) for part in data)
-    return TokenPackage("job", index, (0, index), Payload(b"head", attachments))
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 - a test may poll
-            await asyncio.sleep(0)
-
-
-def with_ends(test: Callable[[End, End], Awaitable[None]], *, tcp: bool = False, limit: int | None = None) -> None:
-    async def run() -> None:
-        a, b = End("a", "b", limit, not tcp), End("b", "a", limit, not tcp)
-        left, right = tcp_pair() if tcp else socket.socketpair()
-        a.link.attach(left)
-        b.link.attach(right)
-        await test(a, b)
-        a.link.detach()
-        b.link.detach()
-
-    before = set(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else set()
-    asyncio.run(run())
-    gc.collect()
-    if before:
-        assert len(set(os.listdir("/proc/self/fd")) - before) == 0, "descriptors are left open"
+from dfmesh.targets.local.shared import SHARE_FROM
+from dfmesh.targets.wire import Codec, to_bytes
 
 
 def mapping_of(address: int) -> str:
@@ -81,12 +25,6 @@ def mapping_of(address: int) -> str:
         if first <= address < last:
             return line
     return ""
-
-
-def tcp_pair() -> tuple[socket.socket, socket.socket]:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        left = socket.create_connection(server.getsockname())
-        return left, server.accept()[0]
 
 
 @pytest.mark.parametrize("tcp", [False, True])
@@ -105,6 +43,21 @@ def test_100_000_messages_with_pauses_arrive_once_and_in_order(tcp: bool) -> Non
         assert a.link.outbox_bytes == 0
 
     with_ends(test, tcp=tcp)
+
+
+def test_a_patient_message_goes_with_the_next_one_or_soon_by_itself() -> None:
+    async def test(a: End, b: End) -> None:
+        await until(lambda: not a.link._scheduled)
+        a.link.send(token(0), patient=True)
+        await asyncio.sleep(0)
+        assert a.link.outbox_bytes, "it waits"
+        a.link.send(token(1))
+        await until(lambda: len(b.got) == 2)
+        a.link.send(token(2), patient=True)
+        await until(lambda: len(b.got) == 3)
+        assert [message.route for message in b.got] == [0, 1, 2]
+
+    with_ends(test)
 
 
 def test_a_reader_that_pauses_gets_everything_later() -> None:
@@ -222,7 +175,7 @@ def test_the_pool_makes_room_for_other_sizes_while_messages_are_written() -> Non
     async def test(a: End, b: End) -> None:
         rng = np.random.default_rng(5)
         data = np.arange(60 * 2**20, dtype=np.uint8)
-        for index in range(120):
+        for index in range(60):
             sizes = rng.choice([100, 2**18, 2**20, 5 * 2**20, 20 * 2**20, 40 * 2**20, 60 * 2**20], 2)
             a.link.send(token(index))
             a.link.send(token(index, *(data[:size] for size in sizes)))

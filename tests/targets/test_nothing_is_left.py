@@ -14,6 +14,9 @@ import psutil
 import pytest
 from stub_federation import shared_files
 
+LIMIT = 60.0
+"""Seconds after which something that should happen at once has not happened, however busy the machine is."""
+
 SCRIPT = str(Path(__file__).with_name("script_client.py"))
 
 
@@ -28,12 +31,11 @@ def start(how: str, tmp_path: Path, transport: str = "unix") -> tuple[subprocess
     return client, sites
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 3.0) -> float:
-    begin = time.perf_counter()
+def wait_for(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + LIMIT
     while not condition():
-        assert time.perf_counter() - begin < seconds, "still there"
+        assert time.monotonic() < end, "still there"
         time.sleep(0.005)
-    return time.perf_counter() - begin
 
 
 def gone(processes: list[psutil.Process]) -> bool:
@@ -65,7 +67,7 @@ def test_client_killed(how: str, transport: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", ["leave", "raise"])
 def test_client_ends_without_closing(how: str, tmp_path: Path) -> None:
     client, sites = start(how, tmp_path)
-    client.wait(timeout=5)
+    client.wait(timeout=LIMIT)
     assert gone(sites)
 
 
@@ -82,15 +84,13 @@ def test_the_lifeline_without_help_of_the_kernel() -> None:
     assert process.stdout.readline() == "armed\n"
     assert process.poll() is None
     os.close(writer)
-    assert process.wait(timeout=2) == -signal.SIGKILL
+    assert process.wait(timeout=LIMIT) == -signal.SIGKILL
     process.stdout.close()
     os.close(reader)
 
 
 def test_client_interrupted(tmp_path: Path) -> None:
     client, sites = start("interrupt", tmp_path)
-    begin = time.perf_counter()
     client.send_signal(signal.SIGINT)
-    client.wait(timeout=5)
-    assert time.perf_counter() - begin < 1.5
+    client.wait(timeout=LIMIT)
     assert gone(sites)

@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 from dfmesh import values
-from dfmesh.errors import ValueEncodingError
+from dfmesh.errors import ValueDecodingError, ValueEncodingError
 
 
 def send(value):
@@ -314,3 +314,29 @@ def test_large_grids_are_not_copied():
     array = xr.DataArray(np.zeros((300, 400)), dims=("lat", "lon"))
     back = values.unpack(*values.pack(array))
     assert np.shares_memory(back.values, array.values)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["f8", "i2", "u1", "?", "c16", "f2", ">f8", "M8[ns]", "U3", [("a", "f8"), ("b", "i4")]]
+)
+@pytest.mark.parametrize("shape", [(90_000,), (300, 300), (1, 90_000, 1), (2, 3, 20_000)])
+def test_a_large_array_is_the_same_the_first_time_and_when_its_kind_is_known(dtype, shape):
+    array = np.zeros(shape, dtype)
+    assert array.nbytes >= 64 * 1024
+    first, second = values.pack(array), values.pack(array.copy())
+    assert first.head == second.head
+    for packed in (first, second, first):
+        head, (buffer,) = packed
+        assert memoryview(buffer).readonly
+        back = values.unpack(head, (buffer,))
+        assert (back.dtype, back.shape, back.strides) == (array.dtype, array.shape, array.strides)
+        assert not back.flags.writeable
+        assert np.shares_memory(back, np.frombuffer(buffer, np.uint8))
+        for other in (buffer[:-1], b"", 7, None):
+            with pytest.raises(ValueDecodingError):
+                values.unpack(head, (other,))
+    private = values.private_copy(array)
+    assert (private.dtype, private.shape) == (array.dtype, array.shape)
+    assert not private.flags.writeable
+    assert array.flags.writeable
+    assert np.shares_memory(private, array)

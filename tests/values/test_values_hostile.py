@@ -3,7 +3,6 @@
 import contextlib
 import json
 import struct
-import time
 import tracemalloc
 
 import numpy as np
@@ -139,15 +138,14 @@ def test_a_document_nested_very_deep():
         values.from_json(document)
 
 
+@pytest.mark.timeout(30)  # Comparing each with each takes minutes.
 def test_keys_made_to_collide_are_refused_at_once():
     prime = 2**61 - 1
     numbers = [(prime * n).to_bytes(16, "little") for n in range(1, 30_000)]
     for code, parts in ((3, numbers), (2, [part for n in numbers for part in (n, b"")])):
         items = [Ext(5, part) if part else None for part in parts]
-        started = time.perf_counter()
         with pytest.raises(ValueDecodingError, match="equal hashes"):
             values.from_bytes(encode(Ext(code, encode(items))))
-        assert time.perf_counter() - started < 2
 
 
 def test_memory_stays_in_proportion():

@@ -24,7 +24,7 @@ def test_the_transport_counts_what_the_report_says() -> None:
         connection = session._connection
 
         def received() -> dict[str, dict[str, int]]:
-            return connection._loop.start(connection._runner.bytes_received()).result(20)  # type: ignore[attr-defined]
+            return connection._loop.start(connection._runner.bytes_received()).result(60)  # type: ignore[attr-defined]
 
         before = received()
         job = session.submit(build(federation), {"day": "1995-03-18"})

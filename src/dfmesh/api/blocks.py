@@ -23,12 +23,15 @@ class Block:
 
     Attributes:
         body: The statements, in the order written.
+        entered: Whether it stood in a `with`.
     """
 
     body: list[Statement]
+    entered = False
     _token: Token[tuple[Block, ...]] | None = None
 
     def __enter__(self) -> Self:
+        self.entered = True
         self._token = OPEN_BLOCKS.set((*OPEN_BLOCKS.get(), self))
         return self
 
@@ -81,6 +84,7 @@ class Else(Block):
         if not isinstance(last, If) or last.otherwise is not None:
             fault = Fault("Else has no If right before it", user_location(), hint="write `with If(...):` first")
             raise PipelineError("this Else belongs to nothing", [fault])
+        self.location = user_location()
         last.otherwise = self
 
 
@@ -128,12 +132,12 @@ class ForEach(Expression, Block):
 
     def to_reference(self) -> NodeRef:
         """Refer to the element."""
-        return NodeRef(self.node_id, Port.ELEMENT)
+        return NodeRef(self.node_id, Port.ELEMENT, origin=self.origin)
 
     @property
     def index(self) -> NodeRef:
         """The position of the element, counted from 0."""
-        return NodeRef(self.node_id, Port.INDEX)
+        return NodeRef(self.node_id, Port.INDEX, origin=self.origin)
 
     def collect(self, value: Any, *, node_id: NodeId | None = None) -> Collect:
         """Give the list of a value of the block over all elements, in order.
@@ -212,6 +216,9 @@ class ForEach(Expression, Block):
 
     def place_behind(self, statement: Statement) -> None:
         """Put a statement into the block around the loop: at its end, or before the block that the user writes in."""
+        if statement.origin.pipeline != self.origin.pipeline:  # A fault, which stands where the user writes.
+            OPEN_BLOCKS.get()[-1].body.append(statement)
+            return
         body = self._block.body
         inner = self._written_in()
         if inner is None or inner is self:
@@ -251,6 +258,7 @@ class _LoopResult(Expression):
         if self._loop_statement is None:
             super()._place_in(block)
         else:
+            self._is_own(self._loop_statement.origin)
             self._loop_statement.place_behind(self)
 
     def values(self) -> Iterator[Any]:
@@ -377,7 +385,9 @@ class TryFromCache(Expression, Block):
         Args:
             value: A reference into the block, or lists, tuples, dictionaries with such.
         """
-        return WriteToCache(self.node_id, value)
+        write = WriteToCache(self.node_id, value)
+        write._is_own(self.origin)
+        return write
 
     def values(self) -> Iterator[Any]:
         """Iterate over the key."""

@@ -36,7 +36,7 @@ def write_document(pipeline: Pipeline) -> dict[str, Any]:
     Raises:
         PipelineError: it has statements that are wrong in themselves, or values that cannot be written.
     """
-    writer = _Writer()
+    writer = _Writer(pipeline.identity)
     body = writer.block(pipeline.body)
     if writer.faults:
         raise PipelineError("the pipeline cannot be written as a document", writer.faults)
@@ -44,7 +44,8 @@ def write_document(pipeline: Pipeline) -> dict[str, Any]:
 
 
 class _Writer:
-    def __init__(self) -> None:
+    def __init__(self, pipeline: bytes) -> None:
+        self.pipeline = pipeline
         self.faults: list[Fault] = []
 
     def block(self, body: Sequence[Statement]) -> list[dict[str, Any]]:
@@ -52,6 +53,7 @@ class _Writer:
 
     def checked_statement(self, statement: Statement) -> dict[str, Any]:
         self.faults += statement.faults
+        self.faults += statement.foreign_faults(self.pipeline)
         try:
             return self.statement(statement)
         except (ValueEncodingError, RecursionError) as error:

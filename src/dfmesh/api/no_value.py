@@ -37,6 +37,7 @@ class NoValueYet:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _computed
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _computed
     __neg__ = __pos__ = __abs__ = __round__ = __xor__ = __rxor__ = __lshift__ = __rshift__ = _computed
+    __array_ufunc__ = None  # so that numpy leaves `numpy.float64(2) < value` to the reference
     __call__ = _refusal("cannot be called", "call it in an operation")
 
     def __getattr__(self, name: str) -> NoReturn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -44,6 +45,7 @@ class Pipeline(Block):
         api_version: Version of the federation's interface it was written for; empty for any.
         body: The statements.
         location: Where the user wrote it; None if it was read from a document.
+        identity: Tells it from all others; copies of it have the same.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Pipeline(Block):
         self.api_version = api_version
         self.body: list[Statement] = []
         self.location: SourceLocation | None = user_location()
+        self.identity = os.urandom(8)
         self._next_id = 0
         self._passed_on: list[PlaceParam] = []
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dfmesh.api.building import NodeId, node_text
 from dfmesh.api.no_value import NoValueYet
+from dfmesh.errors import SourceLocation
 from dfmesh.netir import Field, Item, Port, Selector
 
 if TYPE_CHECKING:
@@ -67,6 +69,25 @@ class Value(NoValueYet):
         return id(self)
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a statement was written. Ids are counted from 0 in each pipeline, so an id alone does not say whose it is.
+
+    Attributes:
+        pipeline: The identity of its pipeline, which copies of that share.
+        label: What the user calls the statement.
+        location: The user's line.
+    """
+
+    pipeline: bytes
+    label: str
+    location: SourceLocation
+
+    def __str__(self) -> str:
+        """Name the statement as messages do."""
+        return f"{self.label} ({self.location})"
+
+
 class NodeRef(Value):
     """A reference to the value of a statement.
 
@@ -74,14 +95,22 @@ class NodeRef(Value):
         node: Id of the statement.
         port: Which output: VALUE, or ELEMENT / INDEX of a loop.
         select: Selectors, applied from left to right.
+        origin: Where the statement was written; None if only its id is known, as in documents.
     """
 
-    __slots__ = ("node", "port", "select")
+    __slots__ = ("node", "origin", "port", "select")
 
-    def __init__(self, node: NodeId, port: Port = Port.VALUE, select: Selector = ()) -> None:
+    def __init__(
+        self, node: NodeId, port: Port = Port.VALUE, select: Selector = (), origin: Origin | None = None
+    ) -> None:
         self.node = node
         self.port = port
         self.select = select
+        self.origin = origin
+
+    def is_foreign(self, pipeline: bytes) -> bool:
+        """Tell whether it was made in another pipeline than the one with this identity."""
+        return self.origin is not None and self.origin.pipeline != pipeline
 
     def to_reference(self) -> NodeRef:
         """Give itself."""
@@ -142,7 +171,7 @@ def _selected(value: Value, step: Item | Field) -> NodeRef | PlaceParam:
     if isinstance(reference, PlaceParam):
         select = (*reference.select, step)
         return PlaceParam(reference.place, default=reference.default, multiuse=reference.multiuse, select=select)
-    return NodeRef(reference.node, reference.port, (*reference.select, step))
+    return NodeRef(reference.node, reference.port, (*reference.select, step), reference.origin)
 
 
 def _compare(operator: str, left: Value, right: object) -> Comparison:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dfmesh.api.building import NodeId, current_block, current_pipeline, node_text, user_location
 from dfmesh.api.conditions import Comparison, Condition, Logic
-from dfmesh.api.references import NodeRef, PlaceParam, Value, with_references
+from dfmesh.api.references import NodeRef, Origin, PlaceParam, Value, with_references
 from dfmesh.errors import Fault, SourceLocation
 
 After = "Statement | NodeRef | NodeId | Sequence[Statement | NodeRef | NodeId] | None"
@@ -26,6 +26,9 @@ class Advise:
     """Asks the sites which values a parameter may take; only for `session.discover`."""
 
 
+AFTER = "comes after"
+
+
 class Statement:
     """A line of a pipeline: base of operations, yields, loops and conditions.
 
@@ -33,6 +36,8 @@ class Statement:
         node_id: Its id, unique in the pipeline.
         after: Ids of statements that must have ended before it starts, though it takes no value from them.
         location: Where the user wrote it; None if it was read from a document.
+        origin: To which pipeline it belongs.
+        foreign: What it names by id although that belongs to another pipeline, each with how it names it.
         faults: What was already seen to be wrong when it was written; reported by the validator.
     """
 
@@ -47,11 +52,41 @@ class Statement:
             PipelineError: no pipeline is being written.
         """
         self.faults: list[Fault] = []
-        self.location: SourceLocation | None = user_location()
+        here = user_location()
+        self.location: SourceLocation | None = here
         block = current_block(self.label)
-        self.node_id: NodeId = current_pipeline().next_node_id() if node_id is None else node_id
-        self.after: tuple[NodeId, ...] = _node_ids(after)
+        pipeline = current_pipeline()
+        self.node_id: NodeId = pipeline.next_node_id() if node_id is None else node_id
+        self.origin = Origin(pipeline.identity, self.label, here)
+        self.foreign: tuple[tuple[str, Origin], ...] = ()
+        self.after: tuple[NodeId, ...] = ()
+        self._come_after(after)
         self._place_in(block)
+
+    def _come_after(self, after: Any) -> None:
+        for item in [] if after is None else after if isinstance(after, list | tuple) else [after]:
+            if self._is_own(getattr(item, "origin", None) if isinstance(item, Statement | NodeRef) else None, AFTER):
+                self.after += (_node_id(item),)
+
+    def _is_own(self, origin: Origin | None, verb: str = "uses") -> bool:
+        """Tell whether what this statement names by its id is of the same pipeline, and note it if not."""
+        if origin is None or origin.pipeline == self.origin.pipeline:
+            return True
+        self.foreign += ((verb, origin),)
+        return False
+
+    def foreign_faults(self, pipeline: bytes) -> Iterator[Fault]:
+        """Iterate over faults for what it names of another pipeline than the one it stands in.
+
+        Args:
+            pipeline: The identity of the latter.
+        """
+        references = (item for item in self.references() if isinstance(item, NodeRef) and item.origin is not None)
+        used = [("uses", item.origin) for item in references if item.is_foreign(pipeline)]
+        for verb, origin in [*self.foreign, *used]:
+            what = f"{self.label} {verb} {origin}, which belongs to another pipeline"
+            hint = "make it in this pipeline, or use the other one as a sub-pipeline: other(...)[place]"
+            yield Fault(what, self.location, hint=hint)
 
     def _place_in(self, block: Any) -> None:
         block.body.append(self)
@@ -79,7 +114,7 @@ class Expression(Statement, Value):
 
     def to_reference(self) -> NodeRef:
         """Refer to its value."""
-        return NodeRef(self.node_id)
+        return NodeRef(self.node_id, origin=self.origin)
 
     __hash__ = Value.__hash__
 
@@ -173,13 +208,6 @@ def find_references(value: Any) -> Iterator[NodeRef | PlaceParam]:
         for key, item in value.items():
             yield from find_references(key)
             yield from find_references(item)
-
-
-def _node_ids(after: Any) -> tuple[NodeId, ...]:
-    if after is None:
-        return ()
-    items = list(after) if isinstance(after, list | tuple) else [after]
-    return tuple(_node_id(item) for item in items)
 
 
 def _node_id(item: Any) -> NodeId:

@@ -14,7 +14,7 @@ from dfmesh.api.blocks import Block, Collect, ForEach, If, Reduce, TryFromCache,
 from dfmesh.api.building import NodeId, current_block, current_pipeline, user_location
 from dfmesh.api.conditions import Comparison, Logic
 from dfmesh.api.operation import Operation, did_you_mean
-from dfmesh.api.references import NO_DEFAULT, NodeRef, PlaceParam, with_references
+from dfmesh.api.references import NO_DEFAULT, NodeRef, Origin, PlaceParam, with_references
 from dfmesh.api.statements import Choose, Statement, Yield, find_references
 from dfmesh.errors import Fault, PipelineError
 from dfmesh.netir import SelectorError, select
@@ -59,7 +59,7 @@ def inline(pipeline: Pipeline, arguments: dict[str, Any]) -> SubPipelineValues:
     for reference in find_references(with_references(list(arguments.values()))):
         if isinstance(reference, PlaceParam):
             current_pipeline().note_passed_on(reference)
-    return SubPipelineValues(_Inlining(_bound(pipeline, arguments)).run(pipeline.body, block))
+    return SubPipelineValues(_Inlining(pipeline.identity, _bound(pipeline, arguments)).run(pipeline.body, block))
 
 
 def _bound(pipeline: Pipeline, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -81,7 +81,9 @@ def _bound(pipeline: Pipeline, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Inlining:
-    def __init__(self, arguments: dict[str, Any]) -> None:
+    def __init__(self, source: bytes, arguments: dict[str, Any]) -> None:
+        self._source = source
+        self._target = current_pipeline().identity
         self._arguments = arguments
         self._ids: dict[NodeId, NodeId] = {}
         self._loops: list[ForEach] = []
@@ -102,6 +104,7 @@ class _Inlining:
     def _copy(self, statement: Statement, target: Block) -> None:
         clone = copy.copy(statement)
         clone.node_id = self._ids[statement.node_id] = current_pipeline().next_node_id()
+        clone.origin = self._moved(clone.origin)
         clone.after = tuple(self._ids[node] for node in statement.after if node in self._ids)
         self._rewrite(clone)
         target.body.append(clone)
@@ -164,10 +167,17 @@ class _Inlining:
             value = loop.collect(value).to_reference()
         self._outputs.setdefault(statement.place, []).append(value)
 
+    def _moved(self, origin: Origin) -> Origin:
+        return Origin(self._target, origin.label, origin.location)
+
     def _value(self, value: Any) -> Any:
         """Rewrite the references inside a value or condition."""
         if isinstance(value, NodeRef):
-            return NodeRef(self._ids.get(value.node, value.node), value.port, value.select)
+            if value.origin is None:
+                return NodeRef(self._ids.get(value.node, value.node), value.port, value.select)
+            if value.origin.pipeline != self._source:
+                return value  # Of the caller, or a fault that the validator will report.
+            return NodeRef(self._ids[value.node], value.port, value.select, self._moved(value.origin))
         if isinstance(value, PlaceParam):
             return _selected(self._arguments[value.place], value)
         if isinstance(value, Comparison):
@@ -185,7 +195,7 @@ def _selected(argument: Any, parameter: PlaceParam) -> Any:
     if isinstance(argument, PlaceParam):
         return PlaceParam(argument.place, default=argument.default, select=(*argument.select, *parameter.select))
     if isinstance(argument, NodeRef):
-        return NodeRef(argument.node, argument.port, (*argument.select, *parameter.select))
+        return NodeRef(argument.node, argument.port, (*argument.select, *parameter.select), argument.origin)
     try:
         return select(argument, parameter.select)
     except SelectorError as error:

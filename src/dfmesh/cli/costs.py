@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dfmesh.cli.failures import CommandError
+from dfmesh.cli.failures import UsageError
 from dfmesh.compiler.quantity_text import bytes_text, seconds_text
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def show_costs(file: Path, operation: str | None, *, as_json: bool) -> None:
 
     Raises:
         ConfigError: the federation file has mistakes.
-        CommandError: there is no such operation.
+        UsageError: there is no such operation.
     """
     federation = _load(file, operation)
     store = federation.costs
@@ -96,7 +96,7 @@ def reset_costs(file: Path, operation: str | None, *, as_json: bool) -> None:
 
     Raises:
         ConfigError: the federation file has mistakes.
-        CommandError: there is no such operation.
+        UsageError: there is no such operation.
     """
     store = _load(file, operation).costs
     store.reset(operation)
@@ -112,7 +112,7 @@ def _load(file: Path, operation: str | None) -> Federation:
 
     federation = Federation.load(file)
     if operation is not None and operation not in federation.operations:
-        raise CommandError(f"there is no operation {operation!r}; {did_you_mean(operation, federation.operations)}")
+        raise UsageError(f"there is no operation {operation!r}; {did_you_mean(operation, federation.operations)}")
     return federation
 
 

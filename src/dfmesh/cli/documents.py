@@ -10,7 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from dfmesh.cli.failures import CommandError, near_text
+from dfmesh.cli.failures import CommandError, UsageError, near_text
+from dfmesh.cli.own_output import own_standard_output
 from dfmesh.errors import DfmeshError
 
 if TYPE_CHECKING:
@@ -36,42 +37,47 @@ def compile_files(
     Raises:
         ConfigError: the federation file has mistakes.
         PipelineError: the pipeline has.
-        CommandError: there is no such file or site.
+        UsageError: there is no such file or site.
     """
     from dfmesh.api import did_you_mean
     from dfmesh.session import Federation
 
+    if file.suffix == ".py":
+        raise UsageError(f"{file} is no federation file; the order is FILE PIPELINE, such as shop.dfm.yaml {file}")
     federation = Federation.load(file)
     if homesite is not None and homesite not in federation.sites:
-        raise CommandError(f"--homesite {homesite}: no such site; {did_you_mean(homesite, federation.sites)}")
+        raise UsageError(f"--homesite {homesite}: no such site; {did_you_mean(homesite, federation.sites)}")
     return federation, federation.compile(load_pipeline(pipeline, federation), homesite=homesite, objective=objective)
 
 
 def load_pipeline(source: str, federation: Federation) -> Pipeline:
     """Read a pipeline from a JSON document, or have a Python file of the user make it.
 
+    The file is run, but starts no session; what it prints goes to standard error.
+
     Args:
         source: Path of the file; `file.py:name` picks a function or variable of a Python file.
         federation: What `build(federation)` is given.
 
     Raises:
-        PipelineError: it is not a pipeline.
+        PipelineError: it is not a pipeline, or the file starts a session.
         CommandError: there is no such file or name, or the user's code raised an exception.
     """
     from dfmesh.api import Pipeline
 
     path, name = _split(source)
     if not path.is_file():
-        raise CommandError(f"there is no file {path}; PIPELINE is a JSON document or a Python file")
+        raise UsageError(f"there is no file {path}; PIPELINE is a JSON document or a Python file")
     if path.suffix != ".py":
         return Pipeline.load(path)
-    module = _load(path)
-    found = _pick(module, path, name)
-    pipeline = found if isinstance(found, Pipeline) else _call(found, federation, path)
+    with own_standard_output():  # What the script prints is none of the command's own output.
+        module = _load(path)
+        name = _pick(module, path, name)
+        found = getattr(module, name)
+        pipeline = found if isinstance(found, Pipeline) else _call(found, federation, path)
     if not isinstance(pipeline, Pipeline):
-        raise CommandError(
-            f"{path}: what {name or 'build(federation)'} gives is a {type(pipeline).__name__}, no Pipeline"
-        )
+        what = f"what {name}(federation) gives" if callable(found) else f"the variable {name!r}"
+        raise CommandError(f"{path}: {what} is a {type(pipeline).__name__}, no Pipeline")
     return pipeline
 
 
@@ -84,6 +90,8 @@ def _split(source: str) -> tuple[Path, str | None]:
 
 def _load(path: Path) -> ModuleType:
     """Run the user's file as a module, with its directory first on the module path, as Python does for scripts."""
+    from dfmesh.session.loading_scripts import no_sessions
+
     spec = importlib.util.spec_from_file_location(_MODULE, path.resolve())
     if spec is None or spec.loader is None:
         raise CommandError(f"{path} is not a Python file")
@@ -91,20 +99,21 @@ def _load(path: Path) -> ModuleType:
     sys.path.insert(0, str(path.resolve().parent))
     sys.modules[_MODULE] = module
     try:
-        spec.loader.exec_module(module)
+        with no_sessions(str(path)):
+            spec.loader.exec_module(module)
     except DfmeshError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _script_error(error, path) from error
     return module
 
 
-def _pick(module: ModuleType, path: Path, name: str | None) -> Any:
+def _pick(module: ModuleType, path: Path, name: str | None) -> str:
     for candidate in (name,) if name else ("build", "pipeline"):
         if hasattr(module, candidate):
-            return getattr(module, candidate)
+            return candidate
     if name:
-        raise CommandError(f"{path} has no {name!r}")
+        raise UsageError(f"{path} has no {name!r}")
     raise CommandError(
         f"{path} has neither a function `build(federation)` nor a variable `pipeline`; `{path}:name` picks another name"
     )
@@ -117,11 +126,11 @@ def _call(build: Any, federation: Federation, path: Path) -> Any:
         return build(federation)
     except DfmeshError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _script_error(error, path) from error
 
 
-def _script_error(error: Exception, path: Path) -> CommandError:
+def _script_error(error: BaseException, path: Path) -> CommandError:
     """Say what the user's code raised, and by which of the user's own lines; dfmesh's are left out."""
     own = str(Path(__file__).resolve().parents[1])
     frames = [
@@ -167,10 +176,10 @@ def _parameter(text: str) -> tuple[str, Any]:
 
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise CommandError(f"--param {text}: write it as name=value")
+        raise UsageError(f"--param {text}: write it as name=value")
     try:
         return name, values.from_json(json.loads(value))
     except ValueError:
         return name, value
     except DfmeshError as error:
-        raise CommandError(f"--param {text}: {error}") from error
+        raise UsageError(f"--param {text}: {error}") from error

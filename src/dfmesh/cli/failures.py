@@ -22,6 +22,7 @@ from dfmesh.errors import (
 )
 
 EXIT_FAULTS = 1
+EXIT_USAGE = 2
 EXIT_JOB_FAILED = 3
 EXIT_SESSION = 4
 EXIT_INTERRUPTED = 130
@@ -29,6 +30,10 @@ EXIT_INTERRUPTED = 130
 
 class CommandError(DfmeshError):
     """What was asked on the command line cannot be done; the message says why and what to do."""
+
+
+class UsageError(CommandError):
+    """An argument of the command cannot be read, or names something that is not there."""
 
 
 @contextmanager
@@ -75,6 +80,8 @@ def exit_code(error: DfmeshError) -> int:
         return EXIT_INTERRUPTED
     if isinstance(error, JobError):
         return EXIT_JOB_FAILED
+    if isinstance(error, UsageError):
+        return EXIT_USAGE
     if isinstance(error, ConfigError | PipelineError | CommandError):
         return EXIT_FAULTS
     return EXIT_SESSION

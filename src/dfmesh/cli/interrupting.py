@@ -11,6 +11,7 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Self
 
 from dfmesh.errors import SessionError
+from dfmesh.processes.forking import give_back_in_forks
 
 if TYPE_CHECKING:
     from dfmesh.session import Job
@@ -32,6 +33,7 @@ class _OnInterrupt(AbstractContextManager["_OnInterrupt"]):
         self._thread = threading.Thread(target=self._watch, name="dfmesh-interrupt", daemon=True)
 
     def __enter__(self) -> Self:
+        give_back_in_forks(signal.SIGINT)
         self._old_descriptor = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
         self._old_handler = signal.signal(signal.SIGINT, self._handle)
         self._thread.start()

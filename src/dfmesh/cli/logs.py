@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from dfmesh.api import did_you_mean
-from dfmesh.cli.failures import CommandError
+from dfmesh.cli.failures import UsageError
 from dfmesh.engine.line_text import NO_BREAK_SPACE
 from dfmesh.errors import SessionError
 from dfmesh.session.host import Host
@@ -26,7 +26,7 @@ def show_lines(site: str | None, job: str | None, wanted: str | None, *, follow:
 
     Raises:
         SessionError: none is up, or there is no such job.
-        CommandError: there is no such site.
+        UsageError: there is no such site.
         BrokenPipeError: nobody reads any more.
     """
     try:
@@ -36,7 +36,7 @@ def show_lines(site: str | None, job: str | None, wanted: str | None, *, follow:
             raise
         return
     if site is not None and site not in (*host.record.sites, "host"):
-        raise CommandError(f"no site {site!r}; {did_you_mean(site, list(host.record.sites))}")
+        raise UsageError(f"no site {site!r}; {did_you_mean(site, list(host.record.sites))}")
     printer = _Printer(site)
     with host:
         try:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dfmesh import values
-from dfmesh.cli.failures import CommandError
+from dfmesh.cli.failures import CommandError, UsageError
 
 if TYPE_CHECKING:
     from dfmesh.session import ResultItem
@@ -34,6 +34,19 @@ _SIGNATURES = (
     (b"\x1f\x8b", "gz"),
     (b"PK\x03\x04", "zip"),
 )
+
+
+def check_directory(directory: Path) -> None:
+    """Check, before a job runs, that results can be written to a directory, which need not be there yet.
+
+    Raises:
+        UsageError: they cannot.
+    """
+    there = next(path for path in (directory, *directory.absolute().parents) if path.exists() or path.is_symlink())
+    if not there.is_dir():
+        raise UsageError(f"--out {directory}: {there} is no directory")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise UsageError(f"--out {directory}: {there} may not be written to")
 
 
 class ResultFiles:

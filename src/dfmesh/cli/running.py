@@ -11,6 +11,7 @@ from dfmesh.cli.documents import compile_files, load_parameter_sets
 from dfmesh.cli.following import Following, JobFollower, emit
 from dfmesh.cli.interrupting import CancelOnInterrupt
 from dfmesh.cli.own_output import own_standard_output
+from dfmesh.cli.result_files import check_directory
 from dfmesh.netir import SendYield
 from dfmesh.targets import is_hosted
 
@@ -57,12 +58,13 @@ def run_pipeline(request: RunRequest) -> None:
             been written.
         SystemExit: the user interrupted it.
     """
+    check_directory(request.out)
     with own_standard_output() as out:
         homesite = request.homesite or _homesite_of_host(request)
         federation, compiled = compile_files(request.file, request.pipeline, homesite, request.objective)
         sets = load_parameter_sets(request.parameter_file, request.given)
-        for given in sets:
-            compiled.parameter_set(given, spelling="--param {}=...")  # Before any site is started.
+        for _ in compiled.parameter_sets(sets, spelling="--param {}=..."):  # Before any site is started.
+            pass
         if request.detach:
             _submit(request, federation, compiled, sets, out)
         else:

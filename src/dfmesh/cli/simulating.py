@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dfmesh.cli.documents import compile_files, load_parameter_sets
-from dfmesh.cli.failures import CommandError
+from dfmesh.cli.failures import UsageError
 
 if TYPE_CHECKING:
     from dfmesh.compiler.placement import ObjectiveName
@@ -48,7 +48,7 @@ def simulate_pipeline(request: SimulationRequest) -> None:
     Raises:
         ConfigError: the federation file has mistakes.
         PipelineError: the pipeline has, or the figures do not fit it.
-        CommandError: an argument cannot be read.
+        UsageError: an argument cannot be read.
     """
     from dfmesh.session.prediction import predict
 
@@ -78,5 +78,5 @@ def _figures(option: str, given: tuple[str, ...]) -> dict[str, float]:
         except ValueError:
             equals = ""
         if not equals or not name:
-            raise CommandError(f"{option} {text}: write it as STATEMENT=NUMBER, such as {option} %1=24")
+            raise UsageError(f"{option} {text}: write it as STATEMENT=NUMBER, such as {option} %1=24")
     return figures

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dfmesh.cli.failures import CommandError, error_lines, exit_code, near_text, print_error
+from dfmesh.cli.failures import UsageError, error_lines, exit_code, near_text, print_error
 from dfmesh.compiler.quantity_text import count_text
 from dfmesh.errors import DfmeshError, SessionError
 
@@ -66,7 +66,7 @@ def bring_up(request: UpRequest) -> None:
 
     Raises:
         ConfigError: the federation file has mistakes.
-        CommandError: there is no such site.
+        UsageError: there is no such site.
         SessionError: it is up already, or a site did not start.
         SystemExit: a host in the background did not start; it has been told why.
     """
@@ -91,7 +91,7 @@ def _homesite(config: FederationConfig, wanted: str | None) -> str:
 
     homesite = wanted or default_homesite(config)
     if homesite not in config.sites:
-        raise CommandError(f"--homesite {homesite}: no such site; {did_you_mean(homesite, list(config.sites))}")
+        raise UsageError(f"--homesite {homesite}: no such site; {did_you_mean(homesite, list(config.sites))}")
     return homesite
 
 
@@ -146,7 +146,9 @@ def _start_detached(request: UpRequest, name: str) -> tuple[HostRecord, int]:
     command += [] if request.homesite is None else ["--homesite", request.homesite]
     try:
         log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with log.open("wb") as output:
+        private = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(private, "wb") as output:
+            os.fchmod(private, 0o600)  # One that an older dfmesh made.
             process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
                 command,
                 stdin=subprocess.DEVNULL,

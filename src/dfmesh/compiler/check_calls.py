@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from dfmesh import values
@@ -11,7 +11,9 @@ from dfmesh.api import (
     Advise,
     BestOf,
     Comparison,
+    ForEach,
     Logic,
+    NodeId,
     NodeRef,
     Operation,
     Parameter,
@@ -24,9 +26,14 @@ from dfmesh.api import (
     number_fits,
 )
 from dfmesh.compiler.candidates import allowed_sites, candidates, exposed, operation_name
-from dfmesh.compiler.schema import schema_mismatch
+from dfmesh.compiler.check_places import misplaced_references
 from dfmesh.config import FederationConfig
+from dfmesh.config.fitting import Fit, fit_of
 from dfmesh.errors import ValueEncodingError
+from dfmesh.netir import Port
+
+MOST_ELEMENTS = 10_000
+"""Elements of a constant sequence that are checked before the run; the site checks all."""
 
 
 class Report(Protocol):
@@ -39,10 +46,27 @@ class Report(Protocol):
 class CallChecker:
     """Checks calls against what a federation offers."""
 
-    def __init__(self, federation: FederationConfig, report: Report, *, discovery: bool = False) -> None:
+    def __init__(
+        self,
+        federation: FederationConfig,
+        report: Report,
+        known: Mapping[NodeId, Statement],
+        *,
+        discovery: bool = False,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            federation: What it offers.
+            report: Notes faults.
+            known: The statements of the pipeline, by id.
+            discovery: As in `validate`.
+        """
         self.federation = federation
         self.discovery = discovery
         self.fault = report
+        self._known = known
+        self._fits: dict[int, tuple[Parameter, Fit | None]] = {}
 
     def check(self, statement: Operation | Reduce) -> None:
         """Check everything that does not depend on other statements."""
@@ -164,18 +188,58 @@ class CallChecker:
 
     def _check_types(self, statement: Operation | Reduce, name: str, parameters: dict[str, Parameter]) -> None:
         for key, value in statement.arguments.items():
-            parameter = parameters.get(key)
-            if parameter is None:
+            own = parameters.get(key)
+            several = [own] if own is not None else self._exposed_parameters(statement, name, key)
+            # Sites may expose a parameter in different ways; it is a fault if it fits none of them.
+            found = [(one, self._mismatch(value, one)) for one in several]
+            if found and all(mismatch for _, mismatch in found):
+                parameter, mismatch = found[0]
+                self.fault(statement, f"{name}: {mismatch}", _description(parameter))
+
+    def _mismatch(self, value: Any, parameter: Parameter) -> str:
+        """Say what is wrong with an argument as far as its value is known; empty if nothing is."""
+        fit = self._fit(parameter)
+        if fit is None or isinstance(value, Advise):
+            return ""
+        key = parameter.name
+        if isinstance(value, PlaceParam):
+            mismatch = "" if value.default is NO_DEFAULT or value.select else fit.judge(value.default)
+            return f"the default of parameter {value.place!r}, taken for {key!r}, {mismatch}" if mismatch else ""
+        if isinstance(value, NodeRef):
+            mismatch = "" if value.port is not Port.ELEMENT or value.select else self._misfit_in_loop(value, fit)
+            return f"{key} {mismatch}" if mismatch else ""
+        if next(find_references(value), None) is not None:
+            return ""
+        mismatch = fit.judge(value)
+        return f"{key} {mismatch}" if mismatch else ""
+
+    def _misfit_in_loop(self, element: NodeRef, fit: Fit) -> str:
+        """Say which element of a loop does not fit, if what it iterates is known."""
+        loop = self._known.get(element.node)
+        sequence = loop.seq if isinstance(loop, ForEach) else None
+        named = ""
+        if isinstance(sequence, PlaceParam) and not sequence.select:
+            named, sequence = f" of the default of parameter {sequence.place!r}", sequence.default
+        if not isinstance(sequence, list | tuple | range):
+            return ""
+        for index, item in enumerate(sequence[:MOST_ELEMENTS]):
+            if type(item) in fit.quick or next(find_references(item), None) is not None:
                 continue
-            if isinstance(value, PlaceParam) and value.default is not NO_DEFAULT and not value.select:
-                mismatch = schema_mismatch(value.default, parameter.schema)
-                if mismatch:
-                    what = f"{name}: the default of parameter {value.place!r}, taken for {key!r}, {mismatch}"
-                    self.fault(statement, what, _description(parameter))
-            elif next(find_references(value), None) is None and not isinstance(value, Advise):
-                mismatch = schema_mismatch(value, parameter.schema)
-                if mismatch:
-                    self.fault(statement, f"{name}: {key} {mismatch}", _description(parameter))
+            if mismatch := fit.judge(item):
+                return f"{mismatch} (element {index}{named} of the loop)"
+        return ""
+
+    def _fit(self, parameter: Parameter) -> Fit | None:
+        # The parameter is kept with what is known of it, so that no other gets its identity.
+        known = self._fits.get(id(parameter))
+        if known is None:
+            known = self._fits[id(parameter)] = (parameter, fit_of(parameter))
+        return known[1]
+
+    def _exposed_parameters(self, statement: Operation | Reduce, name: str, key: str) -> list[Parameter]:
+        sites = self._offering(statement, name)
+        adapters = [self.federation.adapter(site, name, statement.provider) for site in sites]
+        return [parameter for adapter in adapters for parameter in adapter.exposed if parameter.name == key]
 
     def _offering(self, statement: Operation | Reduce, name: str) -> list[str]:
         allowed = allowed_sites(statement)
@@ -231,7 +295,11 @@ class ValueChecker:
         try:
             values.normalise(value)
         except ValueEncodingError as error:
-            self.fault(statement, f"{statement.label} is given a value that cannot be sent to a site: {error}")
+            place = next(misplaced_references(value), None)
+            if place is None:
+                self.fault(statement, f"{statement.label} is given a value that cannot be sent to a site: {error}")
+            else:
+                self.fault(statement, f"{statement.label} is given {place.what}", place.hint)
 
     def _check_default(self, statement: Statement, parameter: PlaceParam) -> None:
         if not isinstance(parameter.place, str) or not parameter.place or not is_unicode(parameter.place):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,10 +17,11 @@ from dfmesh.compiler.interfaces import state_interfaces
 from dfmesh.compiler.lower import lower
 from dfmesh.compiler.measured import NOTHING_MEASURED, MeasuredCosts, pipeline_key
 from dfmesh.compiler.placement import Objective, Placement, place
+from dfmesh.compiler.residency_claims import state_residency
 from dfmesh.compiler.route import route
-from dfmesh.compiler.schema import schema_mismatch
 from dfmesh.compiler.validate import validate
 from dfmesh.config import FederationConfig
+from dfmesh.config.fitting import Fit, fit_of
 from dfmesh.errors import Fault, PipelineError, SourceLocation, ValueEncodingError
 from dfmesh.netir import NetIR, PlanError, check_nets, independent_lookups
 
@@ -85,12 +86,45 @@ class CompiledPipeline:
             elif parameter.default is not NO_DEFAULT:
                 filled[name] = parameter.default
             else:
-                faults.append(Fault(f"the parameter {name!r} is not given", hint=f"give {spelling.format(name)}"))
+                what = f"the parameter {name!r} is not given"
+                faults.append(Fault(what, self._missing(name), hint=f"give {spelling.format(name)}"))
                 continue
             faults += self._misfits(name, filled[name])
         if faults:
             raise PipelineError("the parameters do not fit the pipeline", dict.fromkeys(faults))
         return filled
+
+    def parameter_sets(
+        self, sets: Sequence[Mapping[str, Any]], *, spelling: str = "{}=...", location: SourceLocation | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Check parameter sets and iterate over them, filled in; what is wrong with any is raised at the end.
+
+        Args:
+            sets: As `parameter_set` takes one.
+            spelling: As there.
+            location: Where the user gave them, for faults that have no place of their own.
+
+        Raises:
+            PipelineError: some do not fit; names them by their numbers, counted from 0, where there are several.
+        """
+        misfits: list[tuple[int, PipelineError]] = []
+        for number, given in enumerate(sets):
+            try:
+                filled = self.parameter_set(given, spelling=spelling)
+            except PipelineError as error:
+                misfits.append((number, error))
+                continue
+            if not misfits:
+                yield filled
+        if misfits:
+            raise parameters_error(misfits, len(sets), location)
+
+    def _missing(self, name: str) -> SourceLocation | None:
+        """Find where the pipeline first takes a parameter."""
+        for statement in self.pipeline.statements():
+            if any(isinstance(item, PlaceParam) and item.place == name for item in statement.references()):
+                return statement.location
+        return None
 
     def _misfits(self, name: str, value: Any) -> list[Fault]:
         try:
@@ -102,7 +136,7 @@ class CompiledPipeline:
                 f"the parameter {name!r} {mismatch}", use.location, hint=f"{use.operation} takes it as {use.argument}"
             )
             for use in self.uses.get(name, ())
-            if (mismatch := schema_mismatch(value, use.schema))
+            if (mismatch := use.fit.judge(value))
         ]
 
 
@@ -113,14 +147,46 @@ class ParameterUse:
     Attributes:
         operation: Name of the operation.
         argument: Name of its parameter.
-        schema: What the operation says about it.
+        fit: What fits it.
         location: Where the user wrote it.
     """
 
     operation: str
     argument: str
-    schema: dict[str, Any]
+    fit: Fit
     location: SourceLocation | None
+
+
+MOST_SHOWN_SETS = 10
+"""Parameter sets whose faults are listed."""
+
+
+def parameters_error(
+    misfits: Sequence[tuple[int, PipelineError]], count: int | None, location: SourceLocation | None
+) -> PipelineError:
+    """Make one error of those of several parameter sets.
+
+    Args:
+        misfits: Number and error of each set that does not fit.
+        count: How many sets there are; None if they are not known yet, since an iterator gives them.
+        location: Where the user gave them, for faults that have no place of their own.
+    """
+    faults = [
+        replace(
+            fault,
+            message=fault.message if count == 1 else f"parameter set {number}: {fault.message}",
+            location=fault.location or location,
+        )
+        for number, error in misfits[:MOST_SHOWN_SETS]
+        for fault in error.faults
+    ]
+    left = misfits[MOST_SHOWN_SETS:]
+    if left:
+        faults.append(Fault(f"{len(left)} more parameter sets do not fit, the last is number {left[-1][0]}", location))
+    if count == 1:
+        return PipelineError(misfits[0][1].summary, faults)
+    which = f"parameter set {misfits[0][0]} does" if count is None else f"{len(misfits)} of {count} parameter sets do"
+    return PipelineError(f"{which} not fit the pipeline", faults)
 
 
 def compile_pipeline(
@@ -154,6 +220,7 @@ def compile_pipeline(
     placement = place(graph, costs, homesite, list(federation.sites), objective)
     mark_idempotent(graph, placement.sites, federation)
     nets = state_interfaces(independent_lookups(route(graph, placement.sites, homesite)), federation)
+    nets = state_residency(nets, graph, costs)
     faults = check_nets(nets)
     if faults:
         raise PlanError(faults)
@@ -177,11 +244,12 @@ def _parameter_uses(pipeline: Pipeline, federation: FederationConfig) -> dict[st
         if not isinstance(statement, Operation | Reduce):
             continue
         operation = operation_name(statement.operation, federation)
-        schemas = {parameter.name: parameter.schema for parameter in federation.operations[operation].parameters}
+        parameters = {parameter.name: parameter for parameter in federation.operations[operation].parameters}
         for argument, value in statement.arguments.items():
-            if isinstance(value, PlaceParam) and not value.select and schemas.get(argument):
-                use = ParameterUse(operation, argument, schemas[argument], statement.location)
-                uses.setdefault(value.place, []).append(use)
+            if isinstance(value, PlaceParam) and not value.select and argument in parameters:
+                fit = fit_of(parameters[argument])
+                if fit is not None:
+                    uses.setdefault(value.place, []).append(ParameterUse(operation, argument, fit, statement.location))
     return uses
 
 

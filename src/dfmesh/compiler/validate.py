@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from dfmesh.api import (
     Block,
     Choose,
     Collect,
+    Else,
     ForEach,
     If,
     NodeId,
@@ -52,6 +54,8 @@ def validate(pipeline: Pipeline, federation: FederationConfig, *, discovery: boo
     Raises:
         PipelineError: it has faults; all of them are listed.
     """
+    if not isinstance(pipeline, Pipeline):
+        raise TypeError(not_a_pipeline(pipeline))
     # A line that a Python loop ran several times is one place, and what is wrong there is wrong once.
     faults = list(dict.fromkeys(_Validator(pipeline, federation, discovery=discovery).faults()))
     errors = [fault for fault in faults if fault.severity == "error"]
@@ -59,6 +63,16 @@ def validate(pipeline: Pipeline, federation: FederationConfig, *, discovery: boo
         name = f"pipeline {pipeline.name!r}" if pipeline.name else "the pipeline"
         raise PipelineError(f"{name} has {len(errors)} fault{'s' * (len(errors) != 1)}", faults)
     return list(dict.fromkeys([*faults, *use_warnings(pipeline)]))
+
+
+def not_a_pipeline(given: object) -> str:
+    """Say what to do about something that was given in place of a pipeline."""
+    hint = ""
+    if isinstance(given, str | os.PathLike):
+        hint = "; Pipeline.load(path) reads one from a JSON document, `dfmesh run` runs that of a script"
+    elif callable(given):
+        hint = "; call it, and give what it returns"
+    return f"a Pipeline is expected, not {given!r:.80} ({type(given).__name__}){hint}"
 
 
 class _Validator:
@@ -70,7 +84,7 @@ class _Validator:
         self.around: dict[int, tuple[tuple[Statement, int], ...]] = {}
         self.seen: set[NodeId] = set()
         self.found: list[Fault] = []
-        self.calls = CallChecker(federation, self.fault, discovery=discovery)
+        self.calls = CallChecker(federation, self.fault, self.known, discovery=discovery)
         self.constants = ValueChecker(self.fault)
         self.defaults: dict[str, bytes] = {}
 
@@ -108,13 +122,24 @@ class _Validator:
     def check_block(self, body: Sequence[Statement]) -> None:
         for statement in body:
             self.found += statement.faults
+            self.found += statement.foreign_faults(self.pipeline.identity)
+            if isinstance(statement, Block) and not statement.entered:
+                named = "" if statement.label == "If" else " as name"
+                hint = f"write `with {statement.label}(...){named}:` and indent what belongs to it"
+                self.fault(statement, f"this {statement.label} has no block", hint)
             self.check(statement)
             if isinstance(statement.node_id, int | str):
                 self.seen.add(statement.node_id)
             if isinstance(statement, Block):
                 self.check_block(statement.body)
             if isinstance(statement, If) and statement.otherwise is not None:
-                self.check_block(statement.otherwise.body)
+                self.check_else(statement.otherwise)
+
+    def check_else(self, block: Else) -> None:
+        if not block.entered:
+            hint = "write `with Else():` and indent what belongs to it"
+            self.found.append(Fault("this Else has no block", block.location, hint=hint))
+        self.check_block(block.body)
 
     def check(self, statement: Statement) -> None:
         self.check_references(statement)
@@ -132,9 +157,9 @@ class _Validator:
             self.check_loop(statement)
         if isinstance(statement, TryFromCache):
             self.check_cache(statement)
-        if isinstance(statement, WriteToCache):
+        if isinstance(statement, WriteToCache) and not statement.foreign:
             self.check_write(statement)
-        if isinstance(statement, Collect | Reduce):
+        if isinstance(statement, Collect | Reduce) and not statement.foreign:
             self.check_gathering(statement)
 
     # References
@@ -144,7 +169,7 @@ class _Validator:
         for reference in statement.references():
             for step in reference.select:
                 self.check_step(statement, step)
-            if isinstance(reference, NodeRef):
+            if isinstance(reference, NodeRef) and not reference.is_foreign(self.pipeline.identity):
                 self.check_reference(statement, reference, outer=id(reference) in outer)
 
     def check_step(self, statement: Statement, step: Item | Field) -> None:

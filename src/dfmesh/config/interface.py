@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from keyword import iskeyword
 from typing import Any, Final
+
+import msgspec
 
 from dfmesh.api import Parameter, did_you_mean
 from dfmesh.config.documents import Item, location_of
@@ -39,6 +40,7 @@ _ADAPTER_KEYS = {
     "residency": False,
     "idempotent": False,
     "isolation": False,
+    "concurrency": False,
 }
 _CALL_KEYS = {"path": True, "args": False}
 _COST_KEYS = dict.fromkeys(
@@ -58,8 +60,7 @@ _EXPOSED_KEYS = {
 _SOURCES_TEXT = "one of from-param, const, from-secrets, from-provider, from-site"
 
 
-@dataclass(frozen=True, slots=True)
-class Properties:
+class Properties(msgspec.Struct, frozen=True):
     """The properties of a site or provider that an argument may come from.
 
     Attributes:
@@ -71,13 +72,12 @@ class Properties:
     is_open: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(msgspec.Struct, frozen=True):
     """What the adapters of an interface may refer to. `site` is None for an interface that no site uses yet."""
 
     operations: Mapping[str, OperationSpec]
     site: Properties | None = None
-    providers: Mapping[str, Properties] = field(default_factory=dict)
+    providers: Mapping[str, Properties] = msgspec.field(default_factory=dict)
     sites: Sequence[str] | None = None
 
 
@@ -189,6 +189,7 @@ class InterfaceReader:
             residency=read_residency(fields, reader, surroundings.sites),
             idempotent=operation.idempotent if idempotent is None else idempotent,
             isolation=self._isolation(fields),
+            concurrency=self._concurrency(fields),
         )
         return spec if call else None
 
@@ -197,6 +198,13 @@ class InterfaceReader:
         if text is not None and text not in ISOLATIONS:
             self._reader.expected(fields["isolation"], " or ".join(ISOLATIONS))
         return text if text in ISOLATIONS else ISOLATIONS[0]
+
+    def _concurrency(self, fields: dict[str, Item]) -> int | None:
+        item = fields.get("concurrency")
+        if item is None or item.is_null:
+            return None
+        number = self._reader.number(item, "calls at the same time", whole=True, positive=True)
+        return None if number is None else int(number)
 
     def _compute_cost(self, item: Item) -> ComputeCost:
         fields = self._reader.fields(item, _COST_KEYS, "a compute cost") or {}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from dfmesh.errors import SourceLocation
 
@@ -16,8 +17,7 @@ ISOLATIONS = ("none", "process")
 """Where the calls of an adapter may run: in the process of the site, or in processes of their own."""
 
 
-@dataclass(frozen=True, slots=True)
-class ComputeCost:
+class ComputeCost(msgspec.Struct, frozen=True):
     """What one call of an adapter costs, and how large its result is.
 
     Attributes:
@@ -35,8 +35,7 @@ class ComputeCost:
     price_per_second: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class SendCost:
+class SendCost(msgspec.Struct, frozen=True):
     """What it costs to send a value from one site to another.
 
     Attributes:
@@ -50,8 +49,7 @@ class SendCost:
     price_per_byte: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class ResidencyRule:
+class ResidencyRule(msgspec.Struct, frozen=True):
     """To which sites results may go.
 
     Attributes:
@@ -63,31 +61,27 @@ class ResidencyRule:
     location: SourceLocation
 
 
-@dataclass(frozen=True, slots=True)
-class FromParameter:
+class FromParameter(msgspec.Struct, frozen=True):
     """An adapter argument that is a parameter of the operation."""
 
     parameter: str
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(msgspec.Struct, frozen=True):
     """An adapter argument that the site's owner has fixed."""
 
     value: Any
     exposed_as: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FromSecrets:
+class FromSecrets(msgspec.Struct, frozen=True):
     """An adapter argument that comes from the site's secrets vault."""
 
     key: str
     exposed_as: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FromProvider:
+class FromProvider(msgspec.Struct, frozen=True):
     """An adapter argument that is a property of one of the site's providers."""
 
     provider: str
@@ -95,8 +89,7 @@ class FromProvider:
     exposed_as: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FromSite:
+class FromSite(msgspec.Struct, frozen=True):
     """An adapter argument that is a property of the site."""
 
     property: str
@@ -106,8 +99,7 @@ class FromSite:
 ArgumentSource = FromParameter | Constant | FromSecrets | FromProvider | FromSite
 
 
-@dataclass(frozen=True, slots=True)
-class ConstructorCall:
+class ConstructorCall(msgspec.Struct, frozen=True):
     """A Python object to be made at a site: dotted path of its class, keyword arguments of its constructor."""
 
     path: str
@@ -115,8 +107,7 @@ class ConstructorCall:
     location: SourceLocation
 
 
-@dataclass(frozen=True, slots=True)
-class AdapterSpec:
+class AdapterSpec(msgspec.Struct, frozen=True):
     """How one site (or one provider of it) carries out one operation.
 
     Attributes:
@@ -134,6 +125,7 @@ class AdapterSpec:
         residency: To which sites its results may go; None if the site's own rule holds.
         idempotent: Whether running it again with the same arguments gives the same and does no harm.
         isolation: One of `ISOLATIONS`: whether its calls run in the site's own process or in others.
+        concurrency: Calls of it that may compute at the same time at this site; None if the owner does not say.
     """
 
     operation: str
@@ -149,10 +141,10 @@ class AdapterSpec:
     residency: ResidencyRule | None = None
     idempotent: bool = False
     isolation: str = "none"
+    concurrency: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OperationSpec:
+class OperationSpec(msgspec.Struct, frozen=True):
     """The public signature of an operation.
 
     Attributes:
@@ -174,8 +166,7 @@ class OperationSpec:
     version: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CacheConfig:
+class CacheConfig(msgspec.Struct, frozen=True):
     """Where a site keeps cached values.
 
     Attributes:
@@ -185,12 +176,11 @@ class CacheConfig:
     """
 
     protocol: str = "file"
-    storage_options: Mapping[str, Any] = field(default_factory=dict)
+    storage_options: Mapping[str, Any] = msgspec.field(default_factory=dict)
     base_path: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SecretsVaultConfig:
+class SecretsVaultConfig(msgspec.Struct, frozen=True):
     """Which vault a site reads its secrets from.
 
     Attributes:
@@ -200,12 +190,11 @@ class SecretsVaultConfig:
     """
 
     path: str | None = None
-    args: Mapping[str, Any] = field(default_factory=dict)
+    args: Mapping[str, Any] = msgspec.field(default_factory=dict)
     location: SourceLocation | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderConfig:
+class ProviderConfig(msgspec.Struct, frozen=True):
     """A named group of adapters in a site, with the properties and the object they share."""
 
     name: str
@@ -215,8 +204,7 @@ class ProviderConfig:
     location: SourceLocation
 
 
-@dataclass(frozen=True, slots=True)
-class SiteConfig:
+class SiteConfig(msgspec.Struct, frozen=True):
     """One owner's part of the federation.
 
     Attributes:
@@ -229,7 +217,7 @@ class SiteConfig:
         secrets_vault: Where its secrets are.
         send_cost: Cost of sending to other sites, by their name.
         location: Where it stands in the federation file.
-        capacity: Operations that it can run at the same time; None if the owner does not say.
+        capacity: Calls that may compute at the same time there, whatever the adapter; None if the owner does not say.
         residency: To which sites the results of its adapters may go; None if to all.
         accepts_pickle: Whether its adapters take pickled objects, which may run any code of whoever made them.
         python: Interpreter that runs it on target `local`, a path or a name; None for that of the client.

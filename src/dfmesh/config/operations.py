@@ -7,10 +7,11 @@ from typing import Any
 
 from dfmesh.api import RESERVED_PARAMETERS, Parameter
 from dfmesh.config.documents import Item, location_of
+from dfmesh.config.fitting import schema_mismatch
 from dfmesh.config.misplaced import put_back
 from dfmesh.config.model import OperationSpec
 from dfmesh.config.reader import Reader
-from dfmesh.config.schema import SchemaReader, fits
+from dfmesh.config.schema import PYTHON_TYPE, SchemaReader
 
 OPERATION_NAME = re.compile(r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*")
 _OPERATION_KEYS = dict.fromkeys(
@@ -140,10 +141,12 @@ def read_parameter(name: str, entry: Item, reader: Reader, schemas: SchemaReader
     schema = schemas.read(entry) if not entry.is_null else {}
     has_default = "default" in schema
     default = schema.get("default")
-    if has_default and default is not None and not fits(default, schema):
-        wanted = schema["enum"] if "enum" in schema and default not in schema["enum"] else schema.get("type")
-        at = (reader.entries(entry) or {}).get("default", entry)
-        reader.fault(at, f"the default {default!r} of {name!r} does not fit its schema", f"expected {wanted}")
+    if has_default and default is not None:
+        # A file can only write plain values: what the adapter makes of one in place of an object is the owner's matter.
+        plain = {key: value for key, value in schema.items() if key != PYTHON_TYPE}
+        if mismatch := schema_mismatch(default, plain):
+            at = (reader.entries(entry) or {}).get("default", entry)
+            reader.fault(at, f"the default {default!r} of {name!r} does not fit its schema", f"it {mismatch}")
     return Parameter(
         name=name,
         schema=_any_object(schema),

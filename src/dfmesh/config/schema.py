@@ -224,27 +224,3 @@ def _has_definitions(item: Item) -> bool:
 def _is_python_type(name: str) -> bool:
     parts = name.split(".")
     return len(parts) > 1 and all(part.isidentifier() for part in parts)
-
-
-def fits(value: Any, schema: dict[str, Any]) -> bool:
-    """Whether a plain value is of the JSON type (or one of the values) that a schema names at its top level."""
-    if "enum" in schema and value not in schema["enum"]:
-        return False
-    types = schema.get("type")
-    names = [types] if isinstance(types, str) else types or []
-    return not names or any(_is_of_type(value, name) for name in names)
-
-
-def _is_of_type(value: Any, name: str) -> bool:
-    if isinstance(value, bool):
-        return name == "boolean"
-    if name == "integer":
-        return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    classes: dict[str, type | tuple[type, ...]] = {
-        "string": str,
-        "number": (int, float),
-        "array": list,
-        "object": dict,
-        "null": type(None),
-    }
-    return name in classes and isinstance(value, classes[name])

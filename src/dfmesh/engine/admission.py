@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dfmesh.engine.adapters import SiteAdapters
+from dfmesh.engine.residency import residency_objections
 from dfmesh.netir import Call, NetIR, Reduce
 from dfmesh.netir.interface import interface_differences
 
@@ -30,11 +31,15 @@ def objections(net: NetIR, site: str, homesite: str, adapters: SiteAdapters) -> 
     ]
     if missing:
         return missing
-    return _other_interfaces(net, adapters) or [
-        f"does not say that {_named(operation, provider)} is idempotent, as the job takes it to be"
-        for operation, provider in _repeatable(net)
-        if not adapters.is_idempotent(operation, provider)
-    ]
+    return (
+        _other_interfaces(net, adapters)
+        or residency_objections(net, adapters)
+        or [
+            f"does not say that {_named(operation, provider)} is idempotent, as the job takes it to be"
+            for operation, provider in _repeatable(net)
+            if not adapters.is_idempotent(operation, provider)
+        ]
+    )
 
 
 def _other_interfaces(net: NetIR, adapters: SiteAdapters) -> list[str]:

@@ -11,6 +11,10 @@ MAX_FRUITLESS = 5
 
 _MARK = "#"
 
+_REMEMBERED = 256
+_known: dict[int, tuple[NetIR, tuple[Transition, ...]]] = {}
+"""What must not run twice, by net: the same nets are looked at for every job."""
+
 
 def attempt_id(job: str, submission: int, attempt: int) -> str:
     """Name an attempt of a job between the sites, so that nothing of an earlier one can be mistaken for its own.
@@ -41,7 +45,16 @@ def runs_once(transition: Transition) -> bool:
 
 def once_only(nets: Iterable[NetIR]) -> tuple[tuple[NetIR, Transition], ...]:
     """List what must not run twice, with the net it is in."""
-    return tuple((net, transition) for net in nets for transition in net.transitions if runs_once(transition))
+    return tuple((net, transition) for net in nets for transition in _once_in(net))
+
+
+def _once_in(net: NetIR) -> tuple[Transition, ...]:
+    known = _known.get(id(net))
+    if known is None or known[0] is not net:
+        if len(_known) >= _REMEMBERED:
+            _known.clear()
+        known = _known[id(net)] = (net, tuple(filter(runs_once, net.transitions)))
+    return known[1]
 
 
 def survivable(nets: Mapping[str, NetIR]) -> frozenset[str]:
@@ -50,5 +63,5 @@ def survivable(nets: Mapping[str, NetIR]) -> frozenset[str]:
     What a lost site did is gone, so all of that is repeated; the others keep what must not run twice. With the
     homesite all is gone.
     """
-    bound = {net.site for net, _ in once_only(nets.values())}
+    bound = {net.site for net in nets.values() if _once_in(net)}
     return frozenset(site for site, net in nets.items() if site not in bound and (site != net.homesite or not bound))

@@ -23,6 +23,11 @@ class Caching:
         # Call that missed a key, per look-up's transition and frame.
         self._missed: dict[tuple[int, Frame], int] = {}
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is being looked up or computed for the cache."""
+        return not self._missed
+
     def look_up(self, transition: WiredTransition, frame: Frame, values: list[Any]) -> None:
         """Begin a look-up whose inputs are complete."""
         action = transition.ir.action

@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from dfmesh.engine.adapters import Adapter, AdapterKind, Raised
+from dfmesh.engine.call_limits import CallLimits, Limits
 from dfmesh.engine.call_lines import Whose
 from dfmesh.engine.messages import Failure, JobLine
+
+ASYNC = (AdapterKind.COROUTINE, AdapterKind.ASYNC_GENERATOR)
+"""Adapters that run on the event loop."""
 
 
 class CallOutcome(Protocol):
@@ -62,10 +66,11 @@ class CallPlan:
         retries: How often a failed call is tried again.
         timeout: Seconds one attempt may take.
         adapter: The adapter, once it was loaded; stays None for one whose calls run in processes of their own.
-        simple: One attempt of a plain function, without a limit: needs no task.
+        simple: One attempt of a plain function, without a time-out: needs no task.
+        limits: What its calls have to keep to; None if to nothing, or as long as that is not known.
     """
 
-    __slots__ = ("adapter", "operation", "provider", "retries", "simple", "timeout")
+    __slots__ = ("adapter", "limits", "operation", "provider", "retries", "simple", "timeout")
 
     def __init__(self, operation: str, provider: str | None, retries: int, timeout: float | None) -> None:
         self.operation = operation
@@ -74,9 +79,12 @@ class CallPlan:
         self.timeout = timeout
         self.adapter: Adapter | None = None
         self.simple = False
+        self.limits: Limits | None = None
 
-    def load(self, adapter: Adapter) -> Adapter:
-        """Note the adapter."""
+    def load(self, adapter: Adapter, limits: CallLimits | None = None) -> Adapter:
+        """Note the adapter, and what its calls have to keep to at this site."""
         self.adapter = adapter
+        if limits is not None:
+            self.limits = limits.of(adapter.spec, blocks=adapter.kind not in ASYNC)
         self.simple = adapter.kind is AdapterKind.FUNCTION and not self.retries and self.timeout is None
         return adapter

@@ -6,17 +6,18 @@ import asyncio
 import contextlib
 import io
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from dfmesh import values
 from dfmesh.engine.adapters import Adapter, AdapterKind, SiteAdapters, ThisCall, describe
 from dfmesh.engine.adapters.present_call import in_this_task
+from dfmesh.engine.adapters.raised import RemoteRaised
+from dfmesh.engine.call_limits import CallLimits, Limits, Permit
 from dfmesh.engine.call_lines import CallLines
-from dfmesh.engine.call_plan import CallOutcome, CallPlan
-from dfmesh.engine.isolation import RemoteRaised, RemoteStream, WorkerProcesses
+from dfmesh.engine.call_plan import ASYNC, CallOutcome, CallPlan
 from dfmesh.engine.live_input import LiveInput, StreamBrokenError
 from dfmesh.engine.messages import Failure
 from dfmesh.engine.pulling import END, OpenStream, Pull
@@ -26,6 +27,9 @@ from dfmesh.engine.worker_thread import Done, Ended, Work
 from dfmesh.engine.worker_threads import STOP_SECONDS, WorkerThreads
 from dfmesh.errors import DfmeshError
 from dfmesh.values import PickledObject
+
+if TYPE_CHECKING:
+    from dfmesh.engine.isolation import WorkerProcesses
 
 FIRST_BACKOFF = 0.1
 """Seconds before the first retry of a failed call; doubled for each further one."""
@@ -43,7 +47,8 @@ class Calls:
         adapters: SiteAdapters,
         threads: WorkerThreads,
         outcome: CallOutcome,
-        processes: WorkerProcesses | None = None,
+        processes: Callable[[], WorkerProcesses] | None = None,
+        limits: CallLimits | None = None,
     ) -> None:
         """Make no call yet.
 
@@ -51,9 +56,11 @@ class Calls:
             adapters: What the site offers.
             threads: Where adapters run that block.
             outcome: Gets told what happens.
-            processes: Where adapters run that are to have processes of their own; None to run them here as well.
+            processes: Gives where adapters run that are to have processes of their own; None to run them here as well.
+            limits: How many calls may compute at the same time; None for any number.
         """
         self._adapters = adapters
+        self._limits = limits
         self._threads = threads
         self._processes = processes
         self._outcome = outcome
@@ -64,6 +71,8 @@ class Calls:
         self._live: dict[int, dict[int, LiveInput]] = {}
         self._limited_tasks: dict[asyncio.Task[tuple[Any, BaseException | None]], str] = {}
         self._working: dict[int, Work] = {}
+        # Of calls whose next piece of work waits until it may compute.
+        self._permits: dict[int, Permit] = {}
         # What async adapters see of their calls.
         self._in_tasks: dict[int, ThisCall] = {}
         self._stopped: list[Work] = []
@@ -89,7 +98,24 @@ class Calls:
         except Exception as error:
             self._raised(call, error, 0.0)
             return
-        self._working[call] = self._threads.submit(function, Ended(self, call, plan), plan.operation)
+        if plan.limits is None:
+            self._working[call] = self._threads.submit(function, Ended(self, call, plan), plan.operation)
+        else:
+            ended, seen = Ended(self, call, plan), self._this_call(call, plan)
+            self._begin_permitted(call, plan.limits, function, ended, seen)
+
+    def _begin_permitted(
+        self, call: int, limits: Limits, function: Callable[[], Any], done: Done, seen: ThisCall
+    ) -> None:
+        """Run a function of a call on a thread as soon as it may compute."""
+        permit = self._permits[call] = Permit(self, limits)
+
+        def begin() -> None:
+            del self._permits[call]
+            over = partial(_give_back, permit, done)
+            self._working[call] = self._threads.submit(function, over, seen.operation, seen, permit)
+
+        permit.ask(begin)
 
     def start_all(self, first: int, plan: CallPlan, arguments: list[dict[str, Any]]) -> None:
         """Begin several calls.
@@ -112,15 +138,15 @@ class Calls:
     ) -> list[tuple[Callable[[], Any], Done]] | None:
         """Give what to run for several calls; None if they are to be begun one by one."""
         adapter = self._loaded(plan)
-        if adapter is None or not plan.simple:
+        if adapter is None or not plan.simple or plan.limits is not None:
             return None
         if PickledObject in set(map(type, chain.from_iterable(map(dict.values, arguments)))):
             return None
-        bind = adapter.bind
         try:
-            return [(bind(given), Ended(self, call, plan)) for call, given in enumerate(arguments, first)]
+            functions = adapter.bind_all(arguments)
         except Exception:
             return None
+        return [(function, Ended(self, call, plan)) for call, function in enumerate(functions, first)]
 
     def _begin_task(self, call: int, work: Coroutine[Any, Any, None]) -> None:
         def ended(task: asyncio.Task[None]) -> None:
@@ -172,7 +198,38 @@ class Calls:
             self._begin_task(call, self._next_async(call, stream, items, count))
         else:
             pull = Pull(self, call, stream, items, count)
-            self._working[call] = self._threads.submit(pull, pull.ended, stream.operation, stream.call)
+            if stream.limits is None:
+                self._working[call] = self._threads.submit(pull, pull.ended, stream.operation, stream.call)
+            else:
+                self._begin_permitted(call, stream.limits, pull, pull.ended, stream.call)
+            if stream.timeout is not None:
+                self._loop.call_later(stream.timeout, self._watch, call, stream, pull, stream.timeout)
+
+    def _watch(self, call: int, stream: OpenStream, pull: Pull, timeout: float) -> None:
+        """Stop a generator whose next item takes too long."""
+        work = self._working.get(call)
+        if self._streams.get(call) is not stream or (
+            call not in self._permits and getattr(work, "function", None) is not pull
+        ):
+            return  # It is done, or nobody wants it any more.
+        left = pull.began + timeout - time.perf_counter()
+        if left > 0:
+            self._loop.call_later(min(left, timeout), self._watch, call, stream, pull, timeout)
+            return
+        pull.give_up()
+        if self._streams.get(call) is not stream or work is None:
+            return
+        del self._streams[call], self._working[call]
+        stream.dropped = True
+        self._stop(work)
+        self._end_consumed(call)
+        self._raised(call, _too_slow(timeout), timeout)
+
+    def _end_consumed(self, call: int) -> None:
+        """End the streams that a stopped call has begun to read: its thread may wait for an item."""
+        for stream in self._live.get(call, {}).values():
+            if stream.consumed:
+                stream.end(_ENDED)
 
     def drop(self, call: int) -> None:
         """Give up a generator; nothing is told about it any more."""
@@ -181,9 +238,10 @@ class Calls:
         if stream is None:
             return
         stream.dropped = True
+        self._forget_turn(call)
         pulling = self._tasks.pop(call, None)
         if pulling is not None:
-            cancel_for_good(pulling, stream.operation, "nobody wants more of its stream")
+            cancel_for_good(pulling, stream.operation, _UNWANTED)
         elif call not in self._working:  # Else it is closed when the item that is being made is there.
             self._close_stream(call, stream)
 
@@ -191,12 +249,24 @@ class Calls:
         """Close a generator that waits at a `yield`; what it does then may take some time, but not for ever."""
         items = stream.items
         if isinstance(items, Generator):
-            work = self._threads.submit(
-                items.close, _ignore, stream.operation, ThisCall(stream.operation, stream.call.tell)
-            )
-            self._loop.call_later(STOP_SECONDS, self._threads.stop, work, "its stream was closed")
-        elif isinstance(items, AsyncGenerator | RemoteStream):
+            if stream.limits is None:
+                self._close_generator(items, stream, None)
+            else:
+                permit = Permit(self, stream.limits)
+                permit.ask(partial(self._close_generator, items, stream, permit))
+        elif isinstance(items, _Closable):
             self._begin_task(call, _close(items))
+
+    def _close_generator(self, items: Generator[Any], stream: OpenStream, permit: Permit | None) -> None:
+        over = _ignore if permit is None else partial(_give_back, permit, _ignore)
+        seen = ThisCall(stream.operation, stream.call.tell)
+        work = self._threads.submit(items.close, over, stream.operation, seen, permit)
+        self._loop.call_later(STOP_SECONDS, self._threads.stop, work, "its stream was closed")
+
+    def _forget_turn(self, call: int) -> None:
+        permit = self._permits.pop(call, None)
+        if permit is not None:
+            permit.give_back()
 
     def say(self, call: int, source: str, logger: str, text: str) -> None:
         """A call prints or logs; on any thread."""
@@ -215,6 +285,8 @@ class Calls:
         self._closed = True
         for stream_input in [item for items in self._live.values() for item in items.values()]:
             stream_input.end(_ENDED)
+        for waiting in list(self._permits):
+            self._forget_turn(waiting)
         for work in self._working.values():
             self._stop(work)
         for call, task in self._tasks.items():
@@ -249,7 +321,12 @@ class Calls:
         for attempt in range(plan.retries + 1):
             started = time.perf_counter()
             try:
-                value = await self._limited(call, plan, await self._with_streams(call, plan, arguments))
+                if self._processes_for(plan) is None:
+                    await self._adapter(plan)
+                given = await self._with_streams(call, plan, arguments)
+                permit = await self._permit(call, plan)
+                started = time.perf_counter()  # What it had to wait for is not what it costs.
+                value = await self._limited(call, plan, given, permit)
             except asyncio.CancelledError as error:
                 if self._closed:
                     raise
@@ -260,7 +337,7 @@ class Calls:
                 self.call_ended(call, plan, value, None, time.perf_counter() - started)
                 return
             if attempt == plan.retries or self._cannot_repeat(call, failure):
-                self.call_ended(call, plan, None, failure, time.perf_counter() - started)
+                self.call_ended(call, plan, None, failure, time.perf_counter() - started, calls=attempt + 1)
             else:
                 await asyncio.sleep(backoff)
                 backoff *= 2
@@ -275,7 +352,7 @@ class Calls:
         if processes is None:
             adapter = await self._adapter(plan)
             read_live = {name for name in arguments if adapter.streams_into(name)}
-            is_async = adapter.kind in _ASYNC
+            is_async = adapter.kind in ASYNC
         else:
             read_live = {*await processes.streams_into(plan.operation, plan.provider)}
         ready = dict(arguments)
@@ -294,15 +371,33 @@ class Calls:
         return ready
 
     def _processes_for(self, plan: CallPlan) -> WorkerProcesses | None:
-        isolated = self._processes is not None and self._adapters.isolated(plan.operation, plan.provider)
-        return self._processes if isolated else None
+        if self._processes is None or not self._adapters.isolated(plan.operation, plan.provider):
+            return None
+        return self._processes()
+
+    async def _permit(self, call: int, plan: CallPlan) -> Permit | None:
+        """Wait until a call may compute, and give its permit for that; None if it needs none."""
+        live = self._live.get(call, {})
+        if plan.adapter is None and self._limits is not None:
+            spec = self._adapters.isolated(plan.operation, plan.provider)
+            # What waits for items in another process does not say so, and must not keep others from making them.
+            plan.limits = None if spec is None else self._limits.of(spec, blocks=True)
+            if live:
+                return None
+        if plan.limits is None:
+            return None
+        permit = Permit(self, plan.limits)
+        for stream in live.values():
+            stream.permit = permit
+        await permit.asked()
+        return permit
 
     def _loaded(self, plan: CallPlan) -> Adapter | None:
         """Give the adapter if it runs here and this job, or an earlier one, has loaded it."""
         if plan.adapter is None:
             adapter = self._adapters.loaded(plan.operation, plan.provider)
             if adapter is not None and self._processes_for(plan) is None:
-                plan.load(adapter)
+                plan.load(adapter, self._limits)
         return plan.adapter
 
     def _cannot_repeat(self, call: int, failure: BaseException) -> bool:
@@ -313,36 +408,45 @@ class Calls:
         if plan.adapter is not None:
             return plan.adapter
         # Loading serves all calls: it is not stopped with the one that needed it first.
-        return plan.load(await self._on_thread(lambda: self._adapters.find(plan.operation, plan.provider), ""))
+        found = await self._on_thread(lambda: self._adapters.find(plan.operation, plan.provider), "")
+        return plan.load(found, self._limits)
 
-    async def _limited(self, call: int, plan: CallPlan, arguments: dict[str, Any]) -> Any:
+    async def _limited(self, call: int, plan: CallPlan, arguments: dict[str, Any], permit: Permit | None) -> Any:
+        attempt = self._attempt(call, plan, arguments, permit)
         if plan.timeout is None:
-            return await self._attempt(call, plan, arguments)
-        # A task of its own: an adapter that does not listen to its cancellation must not hold up the time-out.
-        task = self._loop.create_task(self._captured(call, plan, arguments))
-        self._limited_tasks[task] = plan.operation
-        task.add_done_callback(lambda task: self._limited_tasks.pop(task, None))
+            try:
+                return await attempt
+            finally:
+                _over(permit)
+        task = self._apart(attempt, plan.operation, permit)
         done, _ = await asyncio.wait({task}, timeout=plan.timeout)
         if not done:
             cancel_for_good(task, plan.operation, _TOO_LONG)
             if call in self._in_tasks:
                 self._in_tasks.pop(call).cancel(_TOO_LONG, self._on_own_thread)
-            for stream in self._live.get(call, {}).values():
-                if stream.consumed:  # Its thread may wait for an item.
-                    stream.end(_ENDED)
+            self._end_consumed(call)
             raise CallTimeoutError(f"the call took longer than its timeout of {plan.timeout} s")
         value, error = task.result()
         if error is not None:
             raise error
         return value
 
-    async def _captured(self, call: int, plan: CallPlan, arguments: dict[str, Any]) -> tuple[Any, BaseException | None]:
-        try:
-            return await self._attempt(call, plan, arguments), None
-        except BaseException as error:  # SystemExit would end the event loop if it left a task.
-            return None, error
+    def _apart(
+        self, work: Coroutine[Any, Any, Any], operation: str, permit: Permit | None
+    ) -> asyncio.Task[tuple[Any, BaseException | None]]:
+        """Begin a task of its own: an adapter that does not listen to its cancellation must not hold up a time-out."""
+        task = self._loop.create_task(_captured(work))
+        self._limited_tasks[task] = operation
 
-    async def _attempt(self, call: int, plan: CallPlan, arguments: dict[str, Any]) -> Any:
+        def ended(task: asyncio.Task[tuple[Any, BaseException | None]]) -> None:
+            self._limited_tasks.pop(task, None)
+            work.close()  # It never began if the task was cancelled at once.
+            _over(permit)
+
+        task.add_done_callback(ended)
+        return task
+
+    async def _attempt(self, call: int, plan: CallPlan, arguments: dict[str, Any], permit: Permit | None) -> Any:
         processes = self._processes_for(plan)
         if processes is not None:
             said = partial(self.lines.add, call)
@@ -350,25 +454,33 @@ class Calls:
         adapter = await self._adapter(plan)
         function = adapter.bind(self._unpickled(arguments))
         kind = adapter.kind
-        if kind in _ASYNC:
+        if kind in ASYNC:
             self._in_tasks[call] = seen = self._this_call(call, plan)
             in_this_task.set(seen)
         if kind is AdapterKind.COROUTINE:
-            return await function()
+            return values.take_over([await function()])
         if kind is AdapterKind.ASYNC_GENERATOR:
             result = function()
         else:
-            result = await self._on_thread(function, plan.operation, self._this_call(call, plan))
+            result = await self._on_thread(function, plan.operation, self._this_call(call, plan), permit)
         if kind in _STREAMING and not isinstance(result, Iterator | AsyncIterator):
-            return iter(result)  # Annotated as an iterator, and an iterable came.
+            return iter(values.private_copy(result))  # Annotated as an iterator, and an iterable came.
         return result
 
     def _on_thread(
-        self, function: Callable[[], Any], operation: str, seen: ThisCall | None = None
+        self,
+        function: Callable[[], Any],
+        operation: str,
+        seen: ThisCall | None = None,
+        permit: Permit | None = None,
     ) -> asyncio.Future[Any]:
         future = self._loop.create_future()
+        if permit is not None:
+            permit.lent = True
 
         def done(value: Any, error: BaseException | None, _seconds: float) -> None:
+            if permit is not None:
+                permit.give_back()
             if future.done():
                 return
             if isinstance(error, StopIteration | SystemExit | KeyboardInterrupt):
@@ -378,7 +490,7 @@ class Calls:
             else:
                 future.set_exception(error)
 
-        work = self._threads.submit(function, done, operation, seen)
+        work = self._threads.submit(function, done, operation, seen, permit)
 
         def ended(future: asyncio.Future[Any]) -> None:
             if future.cancelled():
@@ -387,22 +499,31 @@ class Calls:
         future.add_done_callback(ended)
         return future
 
-    def call_ended(self, call: int, plan: CallPlan, value: Any, error: BaseException | None, seconds: float) -> None:
-        """A call has ended with a value or an exception."""
+    def call_ended(
+        self, call: int, plan: CallPlan, value: Any, error: BaseException | None, seconds: float, calls: int = 1
+    ) -> None:
+        """A call has ended with a value, or with an exception, which `calls` calls have raised."""
         self._working.pop(call, None)
         seen = self._in_tasks.pop(call, None)
         if self._closed:
             if isinstance(value, _STREAMS):
-                self._close_stream(call, OpenStream(value, plan.operation, seen or self._this_call(call, plan)))
+                self._close_stream(call, self._open_stream(call, plan, value, seen))
             return
         if error is not None:
-            self._raised(call, error, seconds)
+            self._raised(call, error, seconds, calls)
         elif isinstance(value, _STREAMS) and not isinstance(value, io.IOBase):  # An open file is no stream of lines.
-            self._streams[call] = OpenStream(value, plan.operation, seen or self._this_call(call, plan))
+            self._streams[call] = self._open_stream(call, plan, value, seen)
             self._outcome.streams(call)
         else:
             self._live.pop(call, None)
             self._outcome.returned(call, value, seconds)
+
+    def _open_stream(
+        self, call: int, plan: CallPlan, items: Iterator[Any] | AsyncIterator[Any], seen: ThisCall | None
+    ) -> OpenStream:
+        # As in `_permit`: in another process it may wait for items without saying so.
+        limits = None if plan.adapter is None and call in self._live else plan.limits
+        return OpenStream(items, seen or self._this_call(call, plan), limits, plan.timeout)
 
     def calls_ended(self, ends: list[Ended], given: list[Any], seconds: list[float]) -> None:
         """Calls have ended with values."""
@@ -415,17 +536,17 @@ class Calls:
             self._working.pop(call, None)
         self._outcome.all_returned(calls, given, seconds)
 
-    def _raised(self, call: int, error: BaseException, seconds: float) -> None:
+    def _raised(self, call: int, error: BaseException, seconds: float, calls: int = 1) -> None:
         self._live.pop(call, None)
         if isinstance(error, StreamBrokenError):
             self._outcome.broken(call, error.failure, seconds)
             return
         if isinstance(error, RemoteRaised):
-            self._outcome.raised(call, error.raised, seconds)
+            self._outcome.raised(call, error.raised.after_calls(calls), seconds)
             return
         if isinstance(error, _Escaped):
             error = error.error
-        self._outcome.raised(call, describe(error, self._adapters.own_code), seconds)
+        self._outcome.raised(call, describe(error, self._adapters.own_code).after_calls(calls), seconds)
 
     async def _next_async(self, call: int, stream: OpenStream, items: AsyncIterator[Any], count: int) -> None:
         in_this_task.set(stream.call)
@@ -434,8 +555,9 @@ class Calls:
         failure: BaseException | None = None
         try:
             for left in range(count - 1, -1, -1):
+                permit = await self._item_permit(call, stream)
                 started = time.perf_counter()
-                value = await anext(items, END)
+                value = values.take_over([await self._next_item(call, stream, items, permit)])
                 if left == 0 or value is END or self._closed or self._streams.get(call) is not stream:
                     break
                 self._outcome.items(call, [value], time.perf_counter() - started, more=True)
@@ -450,6 +572,38 @@ class Calls:
             self._in_tasks.pop(call, None)
         self._tasks.pop(call, None)  # The next pull may begin while this task winds up.
         self.pulled(call, stream, [value], failure, time.perf_counter() - started)
+
+    async def _item_permit(self, call: int, stream: OpenStream) -> Permit | None:
+        if stream.limits is None:
+            return None
+        permit = Permit(self, stream.limits)
+        for live in self._live.get(call, {}).values():
+            live.permit = permit
+        await permit.asked()
+        return permit
+
+    async def _next_item(self, call: int, stream: OpenStream, items: AsyncIterator[Any], permit: Permit | None) -> Any:
+        """Give the next item of an async generator, or `END`."""
+        if stream.timeout is None:
+            try:
+                return await anext(items, END)
+            finally:
+                _over(permit)
+        task = self._apart(_next(items), stream.operation, permit)
+        try:
+            done, _ = await asyncio.wait({task}, timeout=stream.timeout)
+        except asyncio.CancelledError:
+            cancel_for_good(task, stream.operation, _UNWANTED)
+            raise
+        if not done:
+            cancel_for_good(task, stream.operation, _TOO_LONG)
+            stream.call.cancel(_TOO_LONG, self._on_own_thread)
+            self._end_consumed(call)
+            raise _too_slow(stream.timeout)
+        value, error = task.result()
+        if error is not None:
+            raise error
+        return value
 
     def hand_over(self, done: Done) -> None:
         """Call something on the event loop; from a thread."""
@@ -497,18 +651,51 @@ class _Escaped(Exception):  # noqa: N818 - a wrapper, not an error of its own
 
 _JOB_ENDED = "its job has ended"
 _TOO_LONG = "it took longer than its timeout"
+_UNWANTED = "nobody wants more of its stream"
 _ENDED = Failure("", "", "", (), "", "Cancelled", "the call has ended")
 
 _STREAMING = (AdapterKind.GENERATOR, AdapterKind.ASYNC_GENERATOR)
-_ASYNC = (AdapterKind.COROUTINE, AdapterKind.ASYNC_GENERATOR)
 
 _STREAMS = (Iterator, AsyncIterator)
 """Values that are streams whoever returns them: nothing else could be done with one that has to be sent."""
 
 
-async def _close(stream: AsyncGenerator[Any, None] | RemoteStream) -> None:
+@runtime_checkable
+class _Closable(Protocol):
+    """An async generator, or the stream of one in another process."""
+
+    async def aclose(self) -> None: ...
+
+
+async def _close(stream: _Closable) -> None:
     with contextlib.suppress(Exception):  # Nobody waits for what a generator does when it is closed.
         await stream.aclose()
+
+
+async def _next(items: AsyncIterator[Any]) -> Any:
+    return await anext(items, END)
+
+
+async def _captured(work: Coroutine[Any, Any, Any]) -> tuple[Any, BaseException | None]:
+    try:
+        return await work, None
+    except BaseException as error:  # SystemExit would end the event loop if it left a task.
+        return None, error
+
+
+def _give_back(permit: Permit, done: Done, value: Any, error: BaseException | None, seconds: float) -> None:
+    permit.give_back()
+    done(value, error, seconds)
+
+
+def _over(permit: Permit | None) -> None:
+    """Give back a permit at the end of a call, unless its code goes on, on a thread."""
+    if permit is not None and not permit.lent:
+        permit.give_back()
+
+
+def _too_slow(timeout: float) -> CallTimeoutError:
+    return CallTimeoutError(f"its next item took longer than the timeout of {timeout} s")
 
 
 def _ignore(_value: Any, _error: BaseException | None, _seconds: float) -> None:

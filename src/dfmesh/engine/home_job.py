@@ -17,7 +17,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from dfmesh.engine.attempts import MAX_FRUITLESS, attempt_id, once_only, runs_once, survivable
+from dfmesh.engine.attempts import MAX_FRUITLESS, attempt_id, once_only, survivable
 from dfmesh.engine.home_progress import HomeProgress
 from dfmesh.engine.messages import (
     AddParameters,
@@ -97,7 +97,7 @@ class HomeJob:
         self._submission = submission
         self._attempts = 1
         self._survivable = survivable(nets)
-        self._keeping = [site for site, net in nets.items() if any(map(runs_once, net.transitions))]
+        self._keeping = [site for site, net in nets.items() if once_only((net,))]
         self._fruitless = 0
         self._came = self._most_came = 0  # Results of open frames in this attempt, and in the best one before.
         self._doomed = self._told = False
@@ -136,7 +136,10 @@ class HomeJob:
     def start(self) -> list[Send]:
         """Ask all sites to get ready."""
         resumable = bool(self._survivable)
-        starts: list[Send] = [(site, StartJob(self.attempt, self._encoded[site], resumable)) for site in self._sites]
+        alone = len(self._sites) == 1
+        starts: list[Send] = [
+            (site, StartJob(self.attempt, self._encoded[site], resumable, alone)) for site in self._sites
+        ]
         return [*starts, *self._open_frames()]
 
     def handle(self, peer: str, message: AnyMessage) -> list[Send]:
@@ -153,7 +156,8 @@ class HomeJob:
 
     def _from_client(self, message: AnyMessage) -> list[Send]:
         match message:
-            case AddParameters(frame=frame, parameters=parameters):
+            case AddParameters(frame=frame, parameters=parameters, last=last):
+                self._closed = self._closed or last
                 return self._add(frame, parameters)
             case CloseParameters():
                 self._closed = True
@@ -185,9 +189,9 @@ class HomeJob:
                 return [(self.client, msgspec.structs.replace(message, job=self.job, site=peer))]
             case JobEnded(report=report, unrepeatable=unrepeatable):
                 return self._left(peer, report, unrepeatable)
-            case Progress(reports=reports, last=last):
+            case Progress(reports=reports, last=last, frames=frames):
                 answer = self._progress.told(peer, reports)
-                return [*answer, *self._ended(peer, reports[0])] if last and reports else [*answer]
+                return [*answer, *self._told_last(peer, reports[0], frames)] if last and reports else [*answer]
         return []
 
     def hold(self, held: bool) -> list[Send]:
@@ -331,7 +335,7 @@ class HomeJob:
         if self._outcome == "refused":
             return self._refuse()
         self.status = "running"
-        told: list[Send] = [] if self._told else [(self.client, JobStarted(self.job))]
+        told: list[Send] = [] if self._told else [(self.client, JobStarted(self.job, patient=True))]
         self._told = True
         return [*told, *self._open_frames(), *self._end_when_done()]
 
@@ -365,10 +369,11 @@ class HomeJob:
             self._missing_yields[frame] = 0
             if self._survivable:
                 self._parameters[frame] = parameters
+            self._closed_told = last = self._closed and not self._queued
             for site in self._sites:
                 wanted = self._nets[site].parameters
                 given = {name: payload for name, payload in parameters.items() if name in wanted}
-                sends.append((site, OpenFrame(self.attempt, frame, given)))
+                sends.append((site, OpenFrame(self.attempt, frame, given, last)))
         if self._closed and not self._queued and not self._closed_told:
             self._closed_told = True
             sends += [(site, CloseParameters(self.attempt)) for site in self._sites]
@@ -431,7 +436,22 @@ class HomeJob:
         self._outcome = outcome
         if outcome == "cancelled" and reason:
             self._note(Failure("", "cancel", "", (), "", "Cancelled", reason))
-        return [*((site, EndJob(self.attempt)) for site in sorted(alive)), *self._finish()]
+        # One that has sent its last report has nothing to stop.
+        ends = [(site, EndJob(self.attempt, patient=site in self._reports)) for site in sorted(alive)]
+        return [*ends, *self._finish()]
+
+    def _told_last(self, site: str, report: SiteReport, frames: tuple[tuple[Frame, int], ...]) -> list[Send]:
+        """Take in the last report of a site before what it says of frames, so that their end finds it there."""
+        alone = self.status == "starting" and self._sites == [site]
+        if alone:
+            self.status = "running"  # It need not have said so.
+        self._awaited.discard(site)
+        self._reports[site] = report
+        sends = [send for frame, yields in frames for send in self._reported(site, frame, yields)]
+        if alone and not self.over and not self._told:
+            self._told = True
+            sends.insert(0, (self.client, JobStarted(self.job)))
+        return [*sends, *self._finish()]
 
     def end_without_answers(self) -> list[Send]:
         """Finish a job that is being ended, though some sites have not said that they have stopped it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from dfmesh.engine import events, messages
 from dfmesh.engine.carrier import Carrier
@@ -23,11 +23,18 @@ class JobArrivals:
         broken_streams: Streams that ended early, since an item could not be read; what still comes is dropped.
     """
 
-    def __init__(self, wired: WiredNet, carrier: Carrier, report_failure: Callable[[Failure], None]) -> None:
+    def __init__(
+        self,
+        wired: WiredNet,
+        senders: Mapping[int, tuple[str, int]],
+        carrier: Carrier,
+        report_failure: Callable[[Failure], None],
+    ) -> None:
         """Begin with none.
 
         Args:
             wired: The site's part of the job.
+            senders: As `WiredNet.senders` gives them.
             carrier: Decodes the values.
             report_failure: Gets told of a value that cannot be decoded.
         """
@@ -37,8 +44,7 @@ class JobArrivals:
         self._site = wired.net.site
         self._homesite = wired.net.homesite
         self._scopes = wired.scopes
-        # Sender and depth of the frames of what comes along each route.
-        self._expected = wired.senders()
+        self._expected = senders
         self._carrier = carrier
         self._report_failure = report_failure
 
@@ -59,6 +65,8 @@ class JobArrivals:
                 return scope is None or scope.head_site != peer or scope.depth != len(frame) + 1
             case messages.StreamCredit():
                 return False
+            case messages.RouteResidency(route=route):
+                return self._expected.get(route, ("", 0))[0] != peer
             case _:
                 return peer != self._homesite
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
+
+import msgspec
 
 from dfmesh import values
 from dfmesh.engine import events, messages
 from dfmesh.engine.adapters import Raised
 from dfmesh.engine.call_lines import Whose
 from dfmesh.engine.call_log import CallLog
-from dfmesh.engine.call_plan import CallPlan
 from dfmesh.engine.calls import Calls
 from dfmesh.engine.carrier import Carrier, gauge
 from dfmesh.engine.events import Event, Instruction
@@ -20,18 +20,21 @@ from dfmesh.engine.job_arrivals import JobArrivals
 from dfmesh.engine.job_outbox import JobOutbox, Soon
 from dfmesh.engine.kept_calls import Kept, OnceCalls
 from dfmesh.engine.messages import AnyMessage, Failure, SiteReport, TallyReport
-from dfmesh.engine.net_runner import NetRunner
+from dfmesh.engine.prepared_nets import PreparedNet
 from dfmesh.engine.pressure import Pressure
+from dfmesh.engine.residency import check_told
 from dfmesh.engine.site_cache import Cache
 from dfmesh.engine.site_speed import SiteSpeed
 from dfmesh.engine.statistics import Statistics
 from dfmesh.engine.tokens import StreamInput
 from dfmesh.errors import ValueEncodingError
-from dfmesh.netir import Call, NetIR, Reduce
+from dfmesh.netir import NOTHING_BOUND, BoundValues, NetIR, Sites
+
+Later = Callable[[float, Callable[[], None]], Any]
+"""Calls a function after some seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class SiteServices:
+class SiteServices(msgspec.Struct, frozen=True):
     """What a site has for all its jobs.
 
     Attributes:
@@ -41,7 +44,9 @@ class SiteServices:
         make_calls: Makes what carries out the calls of a job.
         soon: Defers a function to the end of the current turn of the event loop.
         broken: Ends a job that cannot go on, through a fault of the engine; None to raise what happened.
+        later: Calls a function after some seconds; None where nothing is put off.
         lag: Gives how many results of calls there were so far, and the seconds that they waited for the event loop.
+        bound_values: Follows what rules of residency bind in a net.
     """
 
     carrier: Carrier
@@ -51,6 +56,8 @@ class SiteServices:
     soon: Soon
     broken: Callable[[str, Exception], None] | None = None
     lag: Callable[[], tuple[int, float]] = lambda: (0, 0.0)
+    later: Later | None = None
+    bound_values: Callable[[NetIR], BoundValues] = lambda _: NOTHING_BOUND
 
 
 LITTLE_SENT = 256 * 1024
@@ -63,24 +70,24 @@ class JobController:
     Attributes:
         job: Its id.
         homesite: Where reports and results go.
+        prepared: What it runs.
+        told_last: Whether the last report has been sent.
     """
 
-    def __init__(self, job: str, net: NetIR, services: SiteServices, once: OnceCalls | None = None) -> None:
+    def __init__(self, job: str, prepared: PreparedNet, services: SiteServices, once: OnceCalls | None = None) -> None:
         """Get ready to run the site's part of a job.
 
         Args:
             job: Id of the job.
-            net: What to run.
+            prepared: What to run; nobody else's until the controller is closed.
             services: What the site has for its jobs.
             once: Calls that must not run again if the job is begun again; None if it will not be.
-
-        Raises:
-            ValueDecodingError: a constant of the net is not a value.
         """
         self.job = job
-        self.site = net.site
-        self.homesite = net.homesite
-        self._runner = NetRunner(net)
+        self.prepared = prepared
+        self.site = prepared.net.site
+        self.homesite = prepared.net.homesite
+        self._runner = prepared.runner
         self._transitions = self._runner.wired.transitions
         self._carrier = services.carrier
         self._site_speed = SiteSpeed(services.carrier, services.lag)
@@ -89,13 +96,18 @@ class JobController:
         self._calls = services.make_calls(self)
         self._soon = services.soon
         self._broken = services.broken
-        self._plans = [_plan(transition.ir.action) for transition in self._transitions]
+        self._plans = prepared.plans
         self._statistics = [Statistics() for _ in self._transitions]
         self._outbox = JobOutbox(job, self._runner.wired, services, self._statistics, self._outbox_flushed)
         self._pressure = Pressure(gauge(services.carrier), self._outbox.bytes_sent.keys(), self._begin)
         self._slots: dict[int, int] = {}
-        self._arrivals = JobArrivals(self._runner.wired, services.carrier, self._outbox.report_failure)
+        report_failure = self._outbox.report_failure
+        self._arrivals = JobArrivals(self._runner.wired, prepared.senders, services.carrier, report_failure)
         self._missed: dict[int, bytes] = {}
+        self._bound_values = services.bound_values
+        self._bound: BoundValues | None = None
+        # Where the values of missed keys may be, by call; those that may be anywhere are left out.
+        self._missed_within: dict[int, Sites] = {}
         # Look-ups that wait for a value which somebody else computes, perhaps with what a lost site was to send.
         self._waiting_lookups: set[int] = set()
         self._once = once
@@ -104,6 +116,7 @@ class JobController:
         self._watched = False
         self._opened = 0
         self._closing = False
+        self.told_last = False
         self._idle_told: tuple[dict[str, int], dict[str, int], int] | None = None
 
     # Messages from other sites
@@ -124,10 +137,14 @@ class JobController:
         match message:
             case messages.OpenFrame():
                 self._opened += 1
+                if message.last:
+                    self._closing = self._outbox.holds_reports = True
                 self.handle(self._arrivals.frame_opened(message))
             case messages.CloseParameters():
-                self._closing = True
+                self._closing = self._outbox.holds_reports = True
                 self._tell_last()
+            case messages.RouteResidency(route=route, sites=sites):
+                check_told(self.prepared.net, route, sites)
             case messages.HoldJob(held=held):
                 self._pressure.stop(held)
             case messages.ReportProgress():
@@ -175,14 +192,20 @@ class JobController:
 
     def _tell_last(self) -> None:
         """Send the last report as soon as all of the last parameter set is done, so that the end has not to wait."""
-        if self._opened > self._outbox.reported or self._runner.calls or self._runner.streams.relaying:
+        outbox = self._outbox
+        if self._opened > outbox.reported or self._runner.calls or self._runner.streams.relaying:
+            outbox.send_held()
             return
-        self._closing = False
-        self._outbox.flush()
-        if sum(self._outbox.bytes_sent.values()) > LITTLE_SENT:
+        self._closing = outbox.holds_reports = False
+        outbox.flush()
+        if sum(outbox.bytes_sent.values()) > LITTLE_SENT:
+            outbox.send_held()
             return
         self._calls.flush_lines()
-        self._carrier.send(self.homesite, messages.Progress(self.job, (self.report(),), last=True))
+        self.told_last = True
+        self._carrier.send(
+            self.homesite, messages.Progress(self.job, (self.report(),), last=True, frames=outbox.take_held())
+        )
 
     def _outbox_flushed(self) -> None:
         if self._watched:
@@ -210,10 +233,29 @@ class JobController:
             self._waiting_lookups.discard(call)
             self._soon(lambda: self._miss(call, key))
 
-        if self._cache.look_up(key, ttl, wait=wait, found=found, missed=missed):
+        within = self._within(call)
+        if self._cache.look_up(key, ttl, wait=wait, found=found, missed=missed, within=within):
             self._waiting_lookups.add(call)
 
+    def _within(self, call: int) -> Sites | None:
+        """Give where, by the rules that the plan was checked with, what a look-up gives may be; None for anywhere."""
+        if self._bound is None:
+            self._bound = self._bound_values(self.prepared.net)
+        within = self._bound.transitions.get(self._runner.calls[call][0].ir.id)
+        if within is not None:
+            self._missed_within[call] = within
+        return within
+
+    def _store(self, instruction: events.StoreValue) -> None:
+        call = instruction.call
+        self._cache.store(self._missed.pop(call), instruction.value, self._missed_within.pop(call, None))
+
+    def _release(self, instruction: events.ReleaseKey) -> None:
+        self._missed_within.pop(instruction.call, None)
+        self._cache.release(self._missed.pop(instruction.call))
+
     def _found(self, call: int, value: Any) -> None:
+        self._missed_within.pop(call, None)
         if not self._closed:
             self.handle(events.KeyFound(call, values.private_copy(value)))
 
@@ -448,6 +490,11 @@ class JobController:
         )
 
     @property
+    def leaves_nothing(self) -> bool:
+        """Whether, once it is closed, nobody will look at what it ran any more."""
+        return self.told_last and not self._watched
+
+    @property
     def unrepeatable(self) -> tuple[Failure, ...]:
         """Why the job cannot be begun again; empty if it can."""
         return () if self._once is None else self._once.unrepeatable
@@ -486,12 +533,6 @@ def _private(arguments: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: values.private_copy(item) for name, item in given.items()} for given in arguments]
 
 
-def _plan(action: Any) -> CallPlan | None:
-    if isinstance(action, Call | Reduce):
-        return CallPlan(action.operation, action.provider, action.retries, action.timeout)
-    return None
-
-
 _OWN_INSTRUCTIONS: dict[type[Instruction], Callable[[JobController, Any], Any]] = {
     events.StartCall: JobController._begin_call,
     events.StartCalls: JobController._begin_calls,
@@ -500,7 +541,7 @@ _OWN_INSTRUCTIONS: dict[type[Instruction], Callable[[JobController, Any], Any]] 
     events.FeedItem: lambda it, i: it._calls.feed(i.call, i.input, values.private_copy(i.value)),
     events.FeedEnd: lambda it, i: it._calls.feed_end(i.call, i.input, i.failure),
     events.LookUpKey: JobController._look_up,
-    events.StoreValue: lambda it, i: it._cache.store(it._missed.pop(i.call), i.value),
-    events.ReleaseKey: lambda it, i: it._cache.release(it._missed.pop(i.call)),
+    events.StoreValue: JobController._store,
+    events.ReleaseKey: JobController._release,
 }
 """The instructions that do not just send something."""

@@ -24,6 +24,9 @@ Soon = Callable[[Callable[[], None]], Any]
 _TOP: Final = itemgetter(0)
 
 
+_ALONG_ROUTES: Final = (messages.TokenPackage, messages.TokenPackages, messages.StreamPackage)
+
+
 class SendingServices(Protocol):
     """What a site has to send with.
 
@@ -45,6 +48,7 @@ class JobOutbox:
         sent: Messages sent so far that other sites count, by receiving site.
         bytes_sent: Bytes of all messages sent so far, by peer.
         reported: Parameter sets of which the homesite was told that they are done here.
+        holds_reports: Whether reports of frames are held until `send_held` or `take_held`.
         iterations: Iterations done here of which their loops have not been told yet, by site and scope.
     """
 
@@ -68,6 +72,7 @@ class JobOutbox:
         self.sent: dict[str, int] = {}
         self.bytes_sent: dict[str, int] = {}
         self.reported = 0
+        self.holds_reports = False
         self.iterations: dict[tuple[str, int], list[Frame]] = {}
         self._job = job
         self._wired = wired
@@ -78,9 +83,13 @@ class JobOutbox:
         self._statistics = statistics
         self._on_flushed = on_flushed
         self._yields: dict[int, int] = {}
+        self._held: list[tuple[Frame, int]] = []
         # Streams that ended early, since an item could not be sent; what still comes of them is dropped.
         self._broken_streams: set[tuple[int, Frame]] = set()
         self._packed: tuple[Any, Payload] | None = None
+        net = wired.net
+        # Of routes on which a rule of residency binds what is sent, those whose receivers were not told so yet.
+        self._untold = {route: sites for route, sites in net.residency.items() if route not in net.arrivals}
 
     def carry_out(self, instruction: events.Instruction) -> None:
         """Carry out an instruction that sends something."""
@@ -97,8 +106,15 @@ class JobOutbox:
         return size
 
     def _send_site(self, site: str, message: AnyMessage) -> int:
+        if self._untold:
+            self._tell_residency(site, message)
         self.sent[site] = self.sent.get(site, 0) + 1
         return self.send(site, message)
+
+    def _tell_residency(self, site: str, message: AnyMessage) -> None:
+        """Say first where it may be what is about to be sent, once per route."""
+        if isinstance(message, _ALONG_ROUTES) and message.route in self._untold:
+            self.send(site, messages.RouteResidency(self._job, message.route, self._untold.pop(message.route)))
 
     # To the homesite
 
@@ -113,7 +129,20 @@ class JobOutbox:
         frame = instruction.frame
         self.reported += 1
         yields = self._yields.pop(frame[0], 0)
-        self.send(self._homesite, messages.FrameReport(self._job, frame, yields))
+        if self.holds_reports:
+            self._held.append((frame, yields))
+        else:
+            self.send(self._homesite, messages.FrameReport(self._job, frame, yields))
+
+    def send_held(self) -> None:
+        """Send the reports of frames that were held."""
+        for frame, yields in self.take_held():
+            self.send(self._homesite, messages.FrameReport(self._job, frame, yields))
+
+    def take_held(self) -> tuple[tuple[Frame, int], ...]:
+        """Give the reports of frames that were held, as frame and results, to be sent with something else."""
+        held, self._held = self._held, []
+        return tuple(held)
 
     def _send_yield(self, instruction: events.SendYield) -> None:
         self._send_result(instruction.transition, instruction.place, instruction.frame, instruction.value)

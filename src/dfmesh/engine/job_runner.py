@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import TYPE_CHECKING
 
 from dfmesh.engine.adapters import SiteAdapters
 from dfmesh.engine.admission import objections
+from dfmesh.engine.call_limits import CallLimits
 from dfmesh.engine.call_log import CallLog, NoCallLog
 from dfmesh.engine.calls import Calls
 from dfmesh.engine.carrier import Carrier
-from dfmesh.engine.discovery import SiteDiscovery
 from dfmesh.engine.home_jobs import HomeJobs
-from dfmesh.engine.isolation import WorkerProcesses
 from dfmesh.engine.job_controller import JobController, SiteServices
 from dfmesh.engine.messages import (
     AddParameters,
@@ -38,9 +38,14 @@ from dfmesh.engine.messages import (
     YieldPackage,
     YieldPackages,
 )
+from dfmesh.engine.residency import bound_values
 from dfmesh.engine.site_cache import SiteCache
 from dfmesh.engine.site_jobs import SiteJobs
 from dfmesh.engine.worker_threads import WorkerThreads
+
+if TYPE_CHECKING:
+    from dfmesh.engine.discovery import SiteDiscovery
+    from dfmesh.engine.isolation import WorkerProcesses
 
 CLIENT_PREFIX = "client:"
 """How the names of peers begin that are clients."""
@@ -51,18 +56,21 @@ SUPERVISOR = "supervisor"
 CANCEL_SECONDS = 1.5
 """Time that the sites of a cancelled job have to answer, before it ends without them."""
 
-_FROM_CLIENTS = (SubmitJob, AddParameters, CloseParameters, CancelJob, ReportProgress)
-_FOR_HOME = (
-    YieldPackage,
-    YieldPackages,
-    FrameReport,
-    FailureReport,
-    JobStarted,
-    JobRefused,
-    JobEnded,
-    JobLines,
-    Progress,
-    SiteIdle,
+_DISCOVERY = frozenset({Discover, AskSites, AdviceGiven})
+_FROM_CLIENTS = frozenset({SubmitJob, AddParameters, CloseParameters, CancelJob, ReportProgress})
+_FOR_HOME = frozenset(
+    {
+        YieldPackage,
+        YieldPackages,
+        FrameReport,
+        FailureReport,
+        JobStarted,
+        JobRefused,
+        JobEnded,
+        JobLines,
+        Progress,
+        SiteIdle,
+    }
 )
 
 _log = logging.getLogger("dfmesh.engine")
@@ -93,7 +101,10 @@ class JobRunner:
         self._carrier = carrier
         self._loop = asyncio.get_running_loop()
         self._threads = WorkerThreads(self._loop, f"site {site!r}")
-        self._processes = WorkerProcesses(adapters, self._threads)
+        self._limits = CallLimits(adapters.capacity)
+        # Made, and their modules loaded, when they are needed: most sites never do.
+        self._processes: WorkerProcesses | None = None
+        self._discovery: SiteDiscovery | None = None
         self._services = SiteServices(
             carrier,
             call_log or NoCallLog(),
@@ -102,8 +113,9 @@ class JobRunner:
             self._loop.call_soon,
             self._gone_wrong,
             self._threads.lag,
+            self._loop.call_later,
+            lambda net: bound_values(net, adapters),
         )
-        self._discovery = SiteDiscovery(site, homesite, adapters, carrier)
         self._site_jobs = SiteJobs(
             site, homesite, self._services, lambda net: objections(net, site, homesite, adapters)
         )
@@ -112,10 +124,11 @@ class JobRunner:
     def receive(self, peer: str, message: AnyMessage) -> None:
         """Take in a message. A message that is out of place is dropped; nothing that a peer says raises here."""
         try:
-            if isinstance(message, Discover | AskSites | AdviceGiven):
-                self._discovery.receive(peer, message, is_client=peer.startswith(CLIENT_PREFIX))
+            kind = type(message)
+            if kind in _DISCOVERY:
+                self._site_discovery().receive(peer, message, is_client=peer.startswith(CLIENT_PREFIX))
             elif peer.startswith(CLIENT_PREFIX):
-                if isinstance(message, _FROM_CLIENTS):
+                if kind in _FROM_CLIENTS:
                     self._home_jobs.from_client(peer, message)
                 if isinstance(message, CancelJob) and message.job in self._home_jobs.jobs:
                     # A site may hang in the code of an adapter that does not let go of the interpreter.
@@ -123,7 +136,7 @@ class JobRunner:
             elif isinstance(message, SiteLost):
                 if peer == SUPERVISOR:
                     self._site_lost(message)
-            elif isinstance(message, _FOR_HOME):
+            elif kind in _FOR_HOME:
                 self._home_jobs.from_site(peer, message)
             elif isinstance(message, StartJob):
                 self._site_jobs.start(peer, message)
@@ -139,26 +152,44 @@ class JobRunner:
 
     def client_lost(self, peer: str) -> None:
         """A client has gone: its jobs are cancelled."""
-        self._discovery.client_lost(peer)
+        if self._discovery is not None:
+            self._discovery.client_lost(peer)
         self._home_jobs.client_lost(peer)
 
     async def close(self) -> None:
         """Give up all jobs and let the worker threads go."""
         self._site_jobs.close()
         self._home_jobs.close()
-        self._discovery.close()
+        if self._discovery is not None:
+            self._discovery.close()
         self._threads.close()
-        await self._processes.close()
+        if self._processes is not None:
+            await self._processes.close()
 
     def _make_calls(self, controller: JobController) -> Calls:
-        return Calls(self._adapters, self._threads, controller, self._processes)
+        return Calls(self._adapters, self._threads, controller, self._worker_processes, self._limits)
+
+    def _worker_processes(self) -> WorkerProcesses:
+        if self._processes is None:
+            from dfmesh.engine.isolation import WorkerProcesses
+
+            self._processes = WorkerProcesses(self._adapters, self._threads)
+        return self._processes
+
+    def _site_discovery(self) -> SiteDiscovery:
+        if self._discovery is None:
+            from dfmesh.engine.discovery import SiteDiscovery
+
+            self._discovery = SiteDiscovery(self.site, self._homesite, self._adapters, self._carrier)
+        return self._discovery
 
     def _gone_wrong(self, job: str, error: Exception) -> None:
         _log.error("site %s: job %s", self.site, job, exc_info=error)
         self._site_jobs.broken(job, error)
 
     def _site_lost(self, message: SiteLost) -> None:
-        self._discovery.site_lost(message.site, message.reason)
+        if self._discovery is not None:
+            self._discovery.site_lost(message.site, message.reason)
         if message.site == self._homesite:
             self._site_jobs.close()
         else:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from queue import SimpleQueue
 from typing import Any
 
+from dfmesh.engine.call_limits import Permit
 from dfmesh.engine.messages import Failure
 from dfmesh.errors import DfmeshError
 
@@ -29,7 +30,12 @@ class StreamBrokenError(DfmeshError):
 
 
 class LiveInput:
-    """One stream that a call is fed with. Made, fed and closed on the event loop; may be read on another thread."""
+    """One stream that a call is fed with. Made, fed and closed on the event loop; may be read on another thread.
+
+    Attributes:
+        consumed: Whether its reader has begun.
+        permit: What an async reader gives back while it waits for an item; None if it needs none.
+    """
 
     def __init__(
         self, taken: Callable[[int], None], waiting: Callable[[], AbstractContextManager[None]] = nullcontext
@@ -50,6 +56,7 @@ class LiveInput:
         self._queue: SimpleQueue[tuple[str, Any]] | None = None
         self._list: list[Any] | None = None
         self.consumed = False
+        self.permit: Permit | None = None
 
     def put(self, value: Any) -> None:
         """Add an item."""
@@ -109,7 +116,11 @@ class LiveInput:
                     raise StreamBrokenError(self._failure)
                 return
             self._changed.clear()
+            if self.permit is not None:
+                self.permit.pause()
             await self._changed.wait()
+            if self.permit is not None:
+                await self.permit.resumed()
 
     async def gather(self) -> list[Any]:
         """Wait for the end and give the list; may be called again."""

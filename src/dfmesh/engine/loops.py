@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dfmesh.engine.net_runner import NetRunner
     from dfmesh.engine.wiring import WiredScope, WiredTransition
 
-OPENED_AT_ONCE = 64
+OPENED_AT_ONCE = 96
 """Iterations whose tokens go out together; between them other operations of the body have their turn."""
 
 
@@ -196,10 +196,7 @@ class Loops:
 
     def iterations_done_here(self, scope: WiredScope, frames: Sequence[Frame]) -> None:
         """This site has nothing left to do in iterations."""
-        parents: dict[Frame, int] = {}
-        for frame in frames:
-            parent = frame[:-1]
-            parents[parent] = parents.get(parent, 0) + 1
+        parents = Counter(frame[:-1] for frame in frames)
         for parent, count in parents.items():
             progress = scope.progress.get(parent)
             if progress is None:

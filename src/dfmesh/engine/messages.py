@@ -132,6 +132,13 @@ class StreamCredit(Message, frozen=True, tag=5):
     unwanted: bool = False
 
 
+class RouteResidency(Message, frozen=True, tag=7):
+    """Where what the sender sends along `route` may be; comes before it, and only if a rule of residency binds it."""
+
+    route: int
+    sites: tuple[str, ...]
+
+
 # Between the homesite and a site: the job.
 
 
@@ -243,14 +250,23 @@ class StartJob(Message, frozen=True, tag=10):
     Attributes:
         net: What to run.
         resumable: Whether the job may be begun again, so that results which nobody could make again are to be kept.
+        alone: Whether no other site takes part: nothing waits for `JobStarted` then, and a job that is over soon
+            needs none.
     """
 
     net: bytes
     resumable: bool = False
+    alone: bool = False
 
 
 class JobStarted(Message, frozen=True, tag=11):
-    """The site is ready."""
+    """The site is ready.
+
+    Attributes:
+        patient: Whether nothing waits for this message, so that it may go with the next one.
+    """
+
+    patient: bool = False
 
 
 class JobRefused(Message, frozen=True, tag=12):
@@ -260,10 +276,17 @@ class JobRefused(Message, frozen=True, tag=12):
 
 
 class OpenFrame(Message, frozen=True, tag=13):
-    """Run one parameter set."""
+    """Run one parameter set.
+
+    Attributes:
+        frame: Its top-level frame.
+        parameters: Those that the site's net names.
+        last: Says what `CloseParameters` would say right behind.
+    """
 
     frame: Frame
     parameters: dict[str, Payload]
+    last: bool = False
 
 
 class YieldPackage(Message, frozen=True, tag=14):
@@ -365,10 +388,12 @@ class Progress(Message, frozen=True, tag=18):
     Attributes:
         reports: What the sites did so far.
         last: Nobody asked: the site has done all of the last parameter set, and this is its last report.
+        frames: With `last`: what else would have been sent as a `FrameReport` just before, as frame and yields.
     """
 
     reports: tuple[SiteReport, ...]
     last: bool = False
+    frames: tuple[tuple[Frame, int], ...] = ()
 
 
 class EndJob(Message, frozen=True, tag=19):
@@ -376,9 +401,11 @@ class EndJob(Message, frozen=True, tag=19):
 
     Attributes:
         again: The job will be begun again: first let the calls end that must not run twice, and keep what they gave.
+        patient: The last report has come already: nothing waits for this message, and it is not answered.
     """
 
     again: bool = False
+    patient: bool = False
 
 
 class JobEnded(Message, frozen=True, tag=20):
@@ -452,10 +479,17 @@ class SubmitJob(Message, frozen=True, tag=30):
 
 
 class AddParameters(Message, frozen=True, tag=31):
-    """Open a top-level frame with this parameter set."""
+    """Open a top-level frame with this parameter set.
+
+    Attributes:
+        frame: The frame.
+        parameters: The parameters by name.
+        last: Says what `CloseParameters` would say right behind.
+    """
 
     frame: Frame
     parameters: dict[str, Payload]
+    last: bool = False
 
 
 class CloseParameters(Message, frozen=True, tag=32):
@@ -552,6 +586,7 @@ AnyMessage = (
     | IterationsDone
     | StreamPackage
     | StreamCredit
+    | RouteResidency
     | StartJob
     | JobStarted
     | JobRefused

@@ -74,6 +74,17 @@ class NetRunner:
         self.streams = Streams(self)
         self.caching = Caching(self)
 
+    def renew(self) -> bool:
+        """Be as new, to run the same net for another job.
+
+        Returns:
+            Whether that is so; False if something of the job before is left.
+        """
+        if self.calls or self._ready or self._out:
+            return False
+        self._next_call = 0
+        return self.streams.idle and self.caching.idle and self.wired.renew()
+
     @property
     def active(self) -> int:
         """How many calls go on by themselves; a generator that nobody asks for an item does not."""
@@ -430,16 +441,15 @@ class NetRunner:
 
     def _all_done(self, scope: WiredScope, frames: Sequence[Frame]) -> None:
         """Count one thing of a scope as done in each of some frames."""
-        size, left_by_frame = scope.size, scope.left
-        over: list[Frame] = []
-        for frame in frames:
-            left = left_by_frame.pop(frame, size) - 1
-            if left:
-                left_by_frame[frame] = left
-            else:
-                over.append(frame)
-        if over:
-            self.frames_done(scope, over)
+        left = scope.left
+        counts = list(map(left.pop, frames, repeat(scope.size)))
+        ending = counts.count(1)
+        if ending == len(counts):
+            self.frames_done(scope, frames)
+            return
+        left.update((frame, count - 1) for frame, count in zip(frames, counts, strict=True) if count > 1)
+        if ending:
+            self.frames_done(scope, [frame for frame, count in zip(frames, counts, strict=True) if count == 1])
 
     def frames_done(self, scope: WiredScope, frames: Sequence[Frame]) -> None:
         """All that this site has in frames of a scope is done: drop what is stored for them and tell."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Protocol
 
 from dfmesh.engine.adapters import ThisCall
+from dfmesh.engine.call_limits import Limits
 from dfmesh.engine.worker_thread import Done
+from dfmesh.values import take_over
 
 END: Any = object()
 """Stands for the item that a generator does not produce any more."""
@@ -21,15 +24,25 @@ class OpenStream:
         items: The generator, or another iterator.
         operation: Name of the operation.
         call: What its adapter sees of the call.
+        limits: What it has to keep to while it computes; None if to nothing.
+        timeout: Seconds that its next item may take; None for any number.
         dropped: Nobody wants more of it.
     """
 
-    __slots__ = ("call", "dropped", "items", "operation")
+    __slots__ = ("call", "dropped", "items", "limits", "operation", "timeout")
 
-    def __init__(self, items: Iterator[Any] | AsyncIterator[Any], operation: str, call: ThisCall) -> None:
+    def __init__(
+        self,
+        items: Iterator[Any] | AsyncIterator[Any],
+        call: ThisCall,
+        limits: Limits | None = None,
+        timeout: float | None = None,
+    ) -> None:
         self.items = items
-        self.operation = operation
+        self.operation = call.operation
         self.call = call
+        self.limits = limits
+        self.timeout = timeout
         self.dropped = False
 
 
@@ -52,7 +65,11 @@ class ItemReceiver(Protocol):
 
 
 class Pull:
-    """Lets a generator produce items on a thread. Items that come faster than the event loop turns go together."""
+    """Lets a generator produce items on a thread. Items that come faster than the event loop turns go together.
+
+    Attributes:
+        began: When it began to make the item that it is making; infinity before the first one.
+    """
 
     def __init__(self, calls: ItemReceiver, call: int, stream: OpenStream, items: Iterator[Any], count: int) -> None:
         self._calls = calls
@@ -63,6 +80,7 @@ class Pull:
         self._made: deque[tuple[Any, float]] = deque()
         self._announced = False
         self._told = 0.0
+        self.began = math.inf
 
     def __call__(self) -> Any:
         """Produce; on a thread.
@@ -72,16 +90,18 @@ class Pull:
         """
         items, made = self._items, self._made
         for _ in range(self._count - 1):
-            started = time.perf_counter()
-            value = next(items, END)
-            if value is END:
+            started = self.began = time.perf_counter()
+            cell = [next(items, END)]
+            if cell[0] is END:
                 return END
+            value = take_over(cell)  # Before the generator goes on, and perhaps uses the same buffer again.
             made.append((value, time.perf_counter() - started))
             if not self._announced:
                 self._announced = True
                 self._calls.hand_over(self._take)
             if self._stream.dropped:
                 return END
+        self.began = time.perf_counter()
         return next(items, END)
 
     def _take(self, _value: Any, _error: BaseException | None, _seconds: float) -> None:
@@ -90,6 +110,10 @@ class Pull:
         if given:
             self._told += seconds
             self._calls.produced(self._call, self._stream, given, seconds)
+
+    def give_up(self) -> None:
+        """Tell of what was made so far; the rest will not be."""
+        self._take(None, None, 0.0)
 
     def _drain(self) -> tuple[list[Any], float]:
         made = self._made

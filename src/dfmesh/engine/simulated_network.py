@@ -54,6 +54,8 @@ class SimulatedNetwork:
         # Observer and peer: with which life of the peer the observer is connected, or will be.
         self._known: dict[tuple[str, str], int] = {}
         self._held: dict[tuple[str, str], deque[Letter]] = {}
+        # Peers that do not meet yet: until which life of the other the first one has to wait.
+        self._parted: dict[tuple[str, str], int] = {}
         self._deliver = deliver
 
     def life(self, name: str) -> int:
@@ -82,7 +84,8 @@ class SimulatedNetwork:
         lives, known = self._lives[destination], self._expected(destination, source)
         if letter.destination_life < lives or letter.source_life < known:
             return False  # It is too late for it.
-        early = letter.destination_life > lives or letter.source_life > known
+        parted = letter.destination_life > self._parted.get((source, destination), letter.destination_life)
+        early = letter.destination_life > lives or letter.source_life > known or parted
         return early or (destination not in self.alive and letter.destination_life == lives + 1)
 
     def _fits(self, letter: Letter) -> bool:
@@ -105,6 +108,16 @@ class SimulatedNetwork:
             if other != name:
                 self._known[name, other] = self._lives[other] + (other not in self.alive)
         self._release(lambda pair: pair[1] == name)
+
+    def part(self, peer: str, name: str) -> None:
+        """Keep a peer from the next life of one that has just died."""
+        self._parted[peer, name] = self._lives[name]
+
+    def meet(self, peer: str, name: str, life: int) -> None:
+        """Let a peer meet the next life of another, after the given one."""
+        if self._parted.get((peer, name)) == life:
+            del self._parted[peer, name]
+            self._release(lambda pair: pair == (peer, name))
 
     def is_news(self, observer: str, name: str, life: int) -> bool:
         """Whether a peer does not know yet that a life of another has ended."""

@@ -187,9 +187,10 @@ class SimulatedCalls:
         while True:
             try:
                 adapter = self._adapters.find(plan.operation, plan.provider)
-                value = adapter.bind(arguments)()
+                cell = [adapter.bind(arguments)()]
                 if adapter.kind is AdapterKind.COROUTINE:
-                    value = self._simulation.event_loop().run_until_complete(value)
+                    cell = [self._simulation.event_loop().run_until_complete(cell[0])]
+                value = values.take_over(cell)
                 break
             except BaseException as error:
                 attempt += 1
@@ -197,7 +198,7 @@ class SimulatedCalls:
                     self._controller.broken(call, error.failure, 0.0)
                     return
                 if attempt > plan.retries:
-                    raised = describe(error, self._adapters.own_code)
+                    raised = describe(error, self._adapters.own_code).after_calls(attempt)
                     self._controller.raised(call, raised, 0.0)
                     return
         if isinstance(value, Iterator | AsyncIterator):
@@ -218,7 +219,7 @@ class SimulatedCalls:
         now = 1 + self._simulation.draw(count)
         try:
             while len(given) < now:
-                given.append(self._item(stream))
+                given.append(values.take_over([self._item(stream)]))
         except BaseException as error:
             ending = error
         more = ending is not None or len(given) < count

@@ -279,6 +279,8 @@ class Simulation:
         waiting = {other for other in self.sites if other != self._homesite}
         loss = _Loss(site, self._network.life(site), home_life, waiting)
         self._losses.append(loss)
+        if site != self._homesite:
+            self._network.part(self._homesite, site)
         for other in sorted(waiting):
             self.at(self.delay(), partial(self._tell, loss, other))
         if site == self._homesite:
@@ -305,6 +307,7 @@ class Simulation:
         loss.waiting.discard(other)
         if not loss.waiting and loss in self._losses:
             self._losses.remove(loss)
+            self._network.meet(self._homesite, loss.site, loss.life)
             self.at(self.delay(), lambda: self._tell_homesite(loss))
 
     def _tell_homesite(self, loss: _Loss) -> None:

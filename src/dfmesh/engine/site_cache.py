@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import secrets
+import os
+import struct
 import time
+import zlib
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,8 +19,13 @@ from dfmesh.engine.adapters import SiteAdapters, StoragePath
 from dfmesh.engine.whole_file import write_whole
 from dfmesh.engine.worker_threads import WorkerThreads
 from dfmesh.errors import DfmeshError
+from dfmesh.netir import Sites
 
 _log = logging.getLogger("dfmesh.cache")
+
+_MAGIC = b"dfmesh 2"
+_SEAL = struct.Struct("<8sQI")
+"""What ends an entry: the form of what is before, its length and its CRC-32, which tells damage but no intent."""
 
 Found = Callable[[Any], None]
 Missed = Callable[[], None]
@@ -30,7 +37,9 @@ class Cache(Protocol):
     Every `missed` must be followed by one `store` or `release` of the same key.
     """
 
-    def look_up(self, key: bytes, ttl: float | None, *, wait: bool, found: Found, missed: Missed) -> bool:
+    def look_up(
+        self, key: bytes, ttl: float | None, *, wait: bool, found: Found, missed: Missed, within: Sites | None = None
+    ) -> bool:
         """Look a key up; call `found` or `missed`, now or later.
 
         Args:
@@ -39,14 +48,22 @@ class Cache(Protocol):
             wait: Whether to wait while somebody else computes the value of an equal key.
             found: Gets the value.
             missed: The caller is to compute it.
+            within: To which sites, at most, the caller passes the value on; None if to any. One that may not be at all
+                of them does not count as found.
 
         Returns:
             Whether the answer waits for somebody else who computes the value.
         """
         ...
 
-    def store(self, key: bytes, value: Any) -> None:
-        """Keep a value and give it to those who wait for it."""
+    def store(self, key: bytes, value: Any, sites: Sites | None = None) -> None:
+        """Keep a value and give it to those who wait for it.
+
+        Args:
+            key: The key, encoded.
+            value: The value.
+            sites: Where it may be; None for anywhere.
+        """
         ...
 
     def release(self, key: bytes) -> None:
@@ -72,53 +89,45 @@ class SiteCache:
         self._adapters = adapters
         self._threads = threads
         self._clock = clock
-        self._computing: dict[bytes, deque[tuple[Found, Missed]]] = {}
+        self._computing = _Computing()
 
-    def look_up(self, key: bytes, ttl: float | None, *, wait: bool, found: Found, missed: Missed) -> bool:
+    def look_up(
+        self, key: bytes, ttl: float | None, *, wait: bool, found: Found, missed: Missed, within: Sites | None = None
+    ) -> bool:
         """As `Cache.look_up`."""
-        waiting = self._computing.get(key)
-        if waiting is not None:
+        if key in self._computing:
             if wait:
-                waiting.append((found, missed))
+                self._computing.wait(key, found, missed, within)
             else:
                 missed()
             return wait
-        self._computing[key] = deque()
+        self._computing.begin(key)
 
-        def read(value: Any, error: BaseException | None, _seconds: float) -> None:
+        def read(entry: Any, error: BaseException | None, _seconds: float) -> None:
             if error is not None:
                 _log.warning("site %s: the cache cannot be read: %s", self._adapters.site_name, error)
-            if error is not None or value is None:
+            if error is not None or entry is None or not _may_pass(within, entry[1]):
                 missed()
             else:
-                self._resolve(key, value[0])
-                found(value[0])
+                self._computing.computed(key, *entry)
+                found(entry[0])
 
         self._threads.submit(lambda: self._read(key, ttl), read)
         return False
 
-    def store(self, key: bytes, value: Any) -> None:
+    def store(self, key: bytes, value: Any, sites: Sites | None = None) -> None:
         """As `Cache.store`."""
 
         def written(_value: Any, error: BaseException | None, _seconds: float) -> None:
             if error is not None:
                 _log.warning("site %s: the cache cannot be written: %s", self._adapters.site_name, error)
 
-        self._resolve(key, value)
-        self._threads.submit(lambda: self._write(key, value), written)
+        self._computing.computed(key, value, sites)
+        self._threads.submit(lambda: self._write(key, value, sites), written)
 
     def release(self, key: bytes) -> None:
         """As `Cache.release`."""
-        waiting = self._computing.get(key)
-        if waiting:
-            _, missed = waiting.popleft()
-            missed()
-        else:
-            self._computing.pop(key, None)
-
-    def _resolve(self, key: bytes, value: Any) -> None:
-        for found, _ in self._computing.pop(key, ()):
-            found(value)
+        self._computing.given_up(key)
 
     # Storage, on worker threads
 
@@ -126,7 +135,7 @@ class SiteCache:
         name = hashlib.sha256(key).hexdigest()
         return self._adapters.site.cache_storage("values") / f"{name}.dfmesh"
 
-    def _read(self, key: bytes, ttl: float | None) -> tuple[Any] | None:
+    def _read(self, key: bytes, ttl: float | None) -> tuple[Any, Sites | None] | None:
         entry = self._entry(key)
         if not entry.exists():
             return None
@@ -134,25 +143,82 @@ class SiteCache:
             data = entry.read_bytes()
         except FileNotFoundError:
             return None  # Somebody has just put another one in its place.
-        stored_key, created, value = values.from_bytes(data)
+        content = _unsealed(data)
+        if content is None:
+            _log.warning("site %s: %s in the cache is damaged, or of an older dfmesh", self._adapters.site_name, entry)
+            return None
+        stored_key, created, value, sites = values.from_bytes(content)
         if stored_key != key or (ttl is not None and self._clock() - created > ttl):
             return None
-        return (value,)
+        return value, None if sites is None else frozenset(sites)
 
-    def _write(self, key: bytes, value: Any) -> None:
+    def _write(self, key: bytes, value: Any, sites: Sites | None) -> None:
         entry = self._entry(key)
-        data = values.to_bytes((key, self._clock(), value))
+        content = values.to_bytes((key, self._clock(), value, None if sites is None else sorted(sites)))
+        seal = _SEAL.pack(_MAGIC, len(content), zlib.crc32(content))
         if isinstance(entry, Path):
-            write_whole(entry, data)
+            write_whole(entry, content, seal)
             return
-        draft = entry.parent / f"{entry.name}.{secrets.token_hex(6)}.draft"
+        draft = entry.parent / f"{entry.name}.{os.urandom(6).hex()}.draft"
         try:
-            draft.write_bytes(data)
+            draft.write_bytes(content + seal)
             draft.filesystem.mv(draft.path, entry.path)
         except Exception:
             with suppress(OSError):
                 draft.unlink()
             raise
+
+
+def _unsealed(data: bytes) -> memoryview | None:
+    """Give what was written of an entry; None if it is not all there, or not as it was."""
+    if len(data) < _SEAL.size:
+        return None
+    content = memoryview(data)[: -_SEAL.size]
+    magic, size, checksum = _SEAL.unpack_from(data, len(content))
+    return content if (magic, size, checksum) == (_MAGIC, len(content), zlib.crc32(content)) else None
+
+
+def _may_pass(within: Sites | None, sites: Sites | None) -> bool:
+    """Tell whether somebody who passes a value on to some sites may have one that may be at others."""
+    return sites is None or (within is not None and within <= sites)
+
+
+class _Computing:
+    """The keys whose values somebody computes, and who waits for them."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[bytes, deque[tuple[Found, Missed, Sites | None]]] = {}
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._waiting
+
+    def begin(self, key: bytes) -> None:
+        """Somebody looks for the value of a key, and computes it if nothing is found."""
+        self._waiting.setdefault(key, deque())
+
+    def wait(self, key: bytes, found: Found, missed: Missed, within: Sites | None) -> None:
+        """Somebody else waits for it; as `Cache.look_up`."""
+        self._waiting[key].append((found, missed, within))
+
+    def computed(self, key: bytes, value: Any, sites: Sites | None) -> None:
+        """Give the value to those who wait; the first of those who may not have it computes one for them."""
+        left = []
+        for found, missed, within in self._waiting.pop(key, ()):
+            if _may_pass(within, sites):
+                found(value)
+            else:
+                left.append((found, missed, within))
+        if left:
+            self._waiting[key] = deque(left[1:])
+            left[0][1]()
+
+    def given_up(self, key: bytes) -> None:
+        """No value will come; the next one who waits computes it."""
+        waiting = self._waiting.get(key)
+        if waiting:
+            waiting.popleft()[1]()
+        else:
+            self._waiting.pop(key, None)
 
 
 class MemoryCache:
@@ -164,35 +230,32 @@ class MemoryCache:
 
     def __init__(self, *, fails: bool = False) -> None:
         self.fails = fails
-        self._entries: dict[bytes, bytes] = {}
-        self._computing: dict[bytes, deque[tuple[Found, Missed]]] = {}
+        self._entries: dict[bytes, tuple[bytes, Sites | None]] = {}
+        self._computing = _Computing()
 
-    def look_up(self, key: bytes, ttl: float | None, *, wait: bool, found: Found, missed: Missed) -> bool:
+    def look_up(
+        self, key: bytes, ttl: float | None, *, wait: bool, found: Found, missed: Missed, within: Sites | None = None
+    ) -> bool:
         """As `Cache.look_up`; nothing ages."""
-        waiting = self._computing.get(key)
-        if waiting is not None and wait:
-            waiting.append((found, missed))
+        if key in self._computing and wait:
+            self._computing.wait(key, found, missed, within)
             return True
-        if key in self._entries and not self.fails:
-            found(values.from_bytes(self._entries[key]))
+        data, sites = self._entries.get(key, (b"", None))
+        if data and not self.fails and _may_pass(within, sites):
+            found(values.from_bytes(data))
         else:
-            self._computing.setdefault(key, deque())
+            self._computing.begin(key)
             missed()
         return False
 
-    def store(self, key: bytes, value: Any) -> None:
+    def store(self, key: bytes, value: Any, sites: Sites | None = None) -> None:
         """As `Cache.store`."""
         try:
-            self._entries[key] = values.to_bytes(value)
+            self._entries[key] = values.to_bytes(value), sites
         except DfmeshError as error:
             _log.warning("the value cannot be cached: %s", error)
-        for found, _ in self._computing.pop(key, ()):
-            found(value)
+        self._computing.computed(key, value, sites)
 
     def release(self, key: bytes) -> None:
         """As `Cache.release`."""
-        waiting = self._computing.get(key)
-        if waiting:
-            waiting.popleft()[1]()
-        else:
-            self._computing.pop(key, None)
+        self._computing.given_up(key)

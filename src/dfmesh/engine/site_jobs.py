@@ -10,8 +10,12 @@ from dfmesh.engine.attempts import job_of, runs_once
 from dfmesh.engine.job_controller import JobController, SiteServices
 from dfmesh.engine.kept_calls import KeptCalls, OnceCalls
 from dfmesh.engine.messages import AnyMessage, EndJob, Failure, JobEnded, JobRefused, JobStarted, SiteReport, StartJob
+from dfmesh.engine.prepared_nets import PreparedNets
 from dfmesh.errors import DfmeshError
 from dfmesh.netir import NetIR
+
+PATIENCE = 0.001
+"""Seconds after which a job is long enough to say that it has started, where no other site waits for that."""
 
 
 class SiteJobs:
@@ -30,12 +34,12 @@ class SiteJobs:
             site: Name of the site.
             homesite: Site whose jobs it takes part in.
             services: What it has for its jobs.
-            objections: Says why it will not run a net.
+            objections: Says why it will not run a net; always the same of the same one.
         """
         self.controllers: dict[str, JobController] = {}
         self._site = site
         self._homesite = homesite
-        self._objections = objections
+        self._nets = PreparedNets(objections)
         self._services = services
         self._leaving: dict[str, JobController] = {}
         self._kept: dict[str, KeptCalls] = {}
@@ -51,22 +55,25 @@ class SiteJobs:
         if peer != self._homesite or message.job in self.controllers:
             return
         try:
-            net = NetIR.from_bytes(message.net)
+            prepared, reasons = self._nets.take(message.net)
         except (msgspec.ValidationError, msgspec.DecodeError) as error:
-            self._refuse(message.job, [f"the net cannot be read: {error}"])
-            return
-        reasons = self._objections(net)
-        if reasons:
+            prepared, reasons = None, [f"the net cannot be read: {error}"]
+        except DfmeshError as error:
+            prepared, reasons = None, [str(error)]
+        if prepared is None:
             self._refuse(message.job, reasons)
             return
-        try:
-            once = self._once_calls(message.job, net) if message.resumable else None
-            controller = JobController(message.job, net, self._services, once)
-        except DfmeshError as error:
-            self._refuse(message.job, [str(error)])
-            return
-        self.controllers[message.job] = controller
-        self._services.carrier.send(peer, JobStarted(message.job))
+        once = self._once_calls(message.job, prepared.net) if message.resumable else None
+        self.controllers[message.job] = JobController(message.job, prepared, self._services, once)
+        if message.alone and self._services.later is not None:
+            self._services.later(PATIENCE, lambda: self._tell_started(message.job))
+        else:
+            self._services.carrier.send(peer, JobStarted(message.job, patient=message.alone))
+
+    def _tell_started(self, attempt: str) -> None:
+        controller = self.controllers.get(attempt)
+        if controller is not None and not controller.told_last:
+            self._services.carrier.send(self._homesite, JobStarted(attempt))
 
     def _once_calls(self, attempt: str, net: NetIR) -> OnceCalls | None:
         if not any(runs_once(transition) for transition in net.transitions):
@@ -75,7 +82,7 @@ class SiteJobs:
         return OnceCalls(self._site, net.transitions, kept)
 
     def end(self, peer: str, message: EndJob) -> None:
-        """End an attempt, and say so with its report."""
+        """End an attempt, and say so with its report, unless its last report is known."""
         if peer != self._homesite:
             return
         attempt = message.job
@@ -88,10 +95,19 @@ class SiteJobs:
         if not message.again:
             self._kept.pop(job_of(attempt), None)
         report = SiteReport(self._site, (), {})
+        if message.patient:
+            if controller is not None:  # The next job, which may have come with this message, goes first.
+                self._services.soon(lambda: self._clear(controller))
+            return
         if controller is not None:
-            controller.close()
+            self._clear(controller)
             report = controller.report()
         self._services.carrier.send(peer, JobEnded(attempt, report))
+
+    def _clear(self, controller: JobController) -> None:
+        controller.close()
+        if controller.leaves_nothing:
+            self._nets.give_back(controller.prepared)
 
     def _left(self, attempt: str) -> None:
         controller = self._leaving.pop(attempt, None)

@@ -13,6 +13,9 @@ _SIZED_ALWAYS = 8
 
 _SAMPLE_MASK = 63
 
+_SMALL_TYPES = frozenset({type(None), bool, int, float})
+_SMALL = values.size_of(0)
+
 
 class Statistics:
     """What one transition has done so far.
@@ -155,4 +158,4 @@ class Statistics:
 def _sample(sizes: list[int], seen: int, value: Any) -> None:
     if seen < _SIZED_ALWAYS or not seen & _SAMPLE_MASK:
         sizes[0] += 1
-        sizes[1] += values.size_of(value)
+        sizes[1] += _SMALL if type(value) in _SMALL_TYPES else values.size_of(value)

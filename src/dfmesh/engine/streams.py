@@ -288,6 +288,11 @@ class Streams:
                 self.end_arrived(route, frame, failure)
 
     @property
+    def idle(self) -> bool:
+        """Whether there is no stream."""
+        return not (self._streams or self._routes or self._fed)
+
+    @property
     def relaying(self) -> bool:
         """Whether items of some stream are still to be sent to another site."""
         return bool(self._routes)

@@ -89,6 +89,8 @@ class SubmittedJob:
                 self._sets[message.frame] = message
             elif not self._sets:
                 self._sets[message.frame] = msgspec.structs.replace(message, parameters={})
+            if message.last:
+                self._closed = CloseParameters(message.job)
         elif type(message) is CloseParameters:
             self._closed = message
         elif type(message) is CancelJob:

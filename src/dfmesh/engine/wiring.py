@@ -256,6 +256,18 @@ class WiredNet:
         self.parameters = {name: [self.places[place] for place in places] for name, places in net.parameters.items()}
         self.starts = [self.places[place] for place in net.starts]
 
+    def renew(self) -> bool:
+        """Forget what transitions have counted; False if values of a job are left in here."""
+        if any(scope.left or scope.progress or scope.runs for scope in self.scopes.values()):
+            return False
+        for transition in self.transitions:
+            if transition.slots or transition.gatherings:
+                return False
+            if any(outer.values or outer.waiting for outer in transition.outers):
+                return False
+            transition.fired = transition.counted = 0
+        return True
+
     def senders(self) -> dict[int, tuple[str, int]]:
         """Give the site that sends along each arriving route, and how long the frames of its tokens are."""
         depths = {place.id: self.scopes[place.scope].depth for item in self.transitions for place in item.ir.inputs}

@@ -12,6 +12,7 @@ from dfmesh.engine import stopping
 from dfmesh.engine.adapters.present_call import CallStopped, Tell, ThisCall, in_this_task
 
 if TYPE_CHECKING:
+    from dfmesh.engine.call_limits import Permit
     from dfmesh.engine.worker_threads import WorkerThreads
 
 Done = Callable[[Any, BaseException | None, float], None]
@@ -71,9 +72,10 @@ class Work:
         stopping: It is being stopped.
         call: What the adapter sees of the call; made when it asks.
         ended: Set when the call has ended that is being stopped; made by who waits for that.
+        permit: What it needs to compute; None if nothing.
     """
 
-    __slots__ = ("abandoned", "call", "done", "ended", "function", "operation", "stopping", "worker")
+    __slots__ = ("abandoned", "call", "done", "ended", "function", "operation", "permit", "stopping", "worker")
 
     def __init__(self, function: Callable[[], Any], done: Done, operation: str, call: ThisCall | None) -> None:
         self.function = function
@@ -84,6 +86,7 @@ class Work:
         self.stopping = ""
         self.call = call
         self.ended: asyncio.Event | None = None
+        self.permit: Permit | None = None
 
     def tell(self) -> Tell | None:
         """Give what takes what the call prints and logs; None if it is no call."""

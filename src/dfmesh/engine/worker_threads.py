@@ -16,13 +16,18 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dfmesh.engine import stopping
 from dfmesh.engine.adapters.present_call import CallStopped, ThisCall, in_this_task, on_this_thread
 from dfmesh.engine.worker_thread import Done, Ended, Shield, Waiting, Work, WorkerThread, run_apart
 from dfmesh.errors import DfmeshError
+from dfmesh.values import is_unchanging, take_over
+
+if TYPE_CHECKING:
+    from dfmesh.engine.call_limits import Permit
 
 MAX_THREADS = 64
 """Blocking calls that run at a time in one site; further ones wait."""
@@ -34,7 +39,7 @@ Work that takes microseconds is best done by one thread that goes from one piece
 that blocks needs a thread each. How long the queue stands still tells one from the other.
 """
 
-RESULTS_AT_ONCE = 64
+RESULTS_AT_ONCE = 96
 """Results that are handed over before what they led to is sent: many together save work, few do not wait for long."""
 
 HARD_LIMIT = 2000
@@ -87,7 +92,12 @@ class WorkerThreads:
         self._closed = False
 
     def submit(
-        self, function: Callable[[], Any], done: Done, operation: str = "", call: ThisCall | None = None
+        self,
+        function: Callable[[], Any],
+        done: Done,
+        operation: str = "",
+        call: ThisCall | None = None,
+        permit: Permit | None = None,
     ) -> Work:
         """Run a function on a thread, then `done` on the event loop.
 
@@ -96,8 +106,10 @@ class WorkerThreads:
             done: Gets its result, also if the work is stopped or abandoned meanwhile.
             operation: Operation whose adapter the function calls; empty if it is no adapter's, and cannot be stopped.
             call: What the adapter sees of its call, if it has seen it before.
+            permit: What the call has to be able to compute, and does without while it waits for an item.
         """
         work = Work(function, done, operation, call)
+        work.permit = permit
         if len(self._stuck) >= STUCK_LIMIT:
             self._loop.call_soon(done, None, self._exhausted(), 0.0)
             return work
@@ -160,6 +172,8 @@ class WorkerThreads:
             return
         work.stopping = reason
         self.abandon(work)
+        if work.permit is not None:
+            work.permit.abandon()
         if work.call is not None:
             work.call.cancel(reason, run_apart)
         if work.operation and work.worker is not None:
@@ -214,12 +228,22 @@ class WorkerThreads:
         with self._lock:
             self._excuse(worker)
         self._help_out()
+        permit = None if worker.work is None else worker.work.permit
+        if permit is not None:
+            with suppress(RuntimeError):  # The loop has closed.
+                self._loop.call_soon_threadsafe(permit.pause)
 
     def end_wait(self, worker: WorkerThread) -> None:
-        """Let a thread that has waited count again, once its call ends."""
+        """Let a thread that has waited count again, once its call ends, and wait until the call may compute."""
         with self._lock:
             worker.excuses -= 1
             self._excused -= not worker.excuses
+        permit = None if worker.work is None else worker.work.permit
+        if permit is not None:
+            let_in = threading.Event()
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(permit.resume, let_in.set)
+                let_in.wait()
 
     def _excuse(self, worker: WorkerThread) -> None:
         self._excused += not worker.excuses
@@ -317,6 +341,9 @@ class WorkerThreads:
                     if not item.abandoned:
                         begun = True
                         value = item.function()
+                        if item.operation and not is_unchanging((value,)):
+                            cell, value = [value], None
+                            value = take_over(cell)  # Before the next call here can change it.
                 except BaseException as raised:
                     error = raised
             except CallStopped as stopped:
@@ -414,7 +441,7 @@ class WorkerThreads:
                     done(value, error, seconds)
         finally:
             if results:  # Many, or one of them raised: the others get theirs when what these led to was sent.
-                self._loop.call_soon(self._deliver)
+                self._loop.call_soon(self._loop.call_soon, self._deliver)
 
     def _deliver_alike(self, done: Ended, value: Any, seconds: float, most: int) -> int:
         """Deliver a result and those of the same receiver that come right behind it; give how many."""

@@ -46,14 +46,18 @@ from dfmesh.netir.net import (
     Store,
     Transition,
 )
+from dfmesh.netir.residency import NOTHING_BOUND, BoundValues, Breach, Sites, follow
 from dfmesh.netir.text import render_net
 
 __all__ = [
     "COMPARISONS",
+    "NOTHING_BOUND",
     "ROOT_SCOPE",
     "Action",
     "Arrival",
+    "BoundValues",
     "Branch",
+    "Breach",
     "Call",
     "Choose",
     "Collect",
@@ -84,12 +88,14 @@ __all__ = [
     "Selector",
     "SelectorError",
     "SendYield",
+    "Sites",
     "Store",
     "Transition",
     "TupleOf",
     "check_nets",
     "compile_expression",
     "constant",
+    "follow",
     "independent_lookups",
     "inputs_of",
     "render_expression",

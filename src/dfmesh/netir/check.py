@@ -98,7 +98,7 @@ def check_nets(nets: Mapping[str, NetIR]) -> list[NetFault]:
     """
     plan = _Plan(nets)
     faults = [*plan.identity_faults(), *plan.scope_faults(), *plan.statement_faults()]
-    faults += [*plan.way_faults(), *plan.store_faults()]
+    faults += [*plan.way_faults(), *plan.store_faults(), *plan.residency_faults()]
     return faults or list(plan.wait_faults())
 
 
@@ -287,6 +287,16 @@ class _Plan:
             yield NetFault(site, f"{what} to site {route.site!r}, which takes no part")
         elif route.id not in net.arrivals:
             yield NetFault(site, f"{what} to site {route.site!r}, which does not expect it")
+
+    def residency_faults(self) -> Iterator[NetFault]:
+        """Look for routes of which sender and receiver are told different things."""
+        if not any(net.residency for net in self.nets.values()):
+            return
+        for site, transition, route in self.routes.values():
+            there = self.nets.get(route.site)
+            if there is not None and self.nets[site].residency.get(route.id) != there.residency.get(route.id):
+                what = f"the {route.port.value} of {described(transition)}"
+                yield NetFault(site, f"{what} may be at other sites here than at site {route.site!r}")
 
     # Waiting
 

@@ -283,6 +283,8 @@ class NetIR(msgspec.Struct, frozen=True):
         parameters: Parameter name to the places that take its value in each parameter set.
         starts: Places that get a trigger in each parameter set.
         interfaces: Operation to the text of its `OperationInterface` as the client knows it; what is called here.
+        residency: Route from or to another site to the sites that may have what it carries, as the compiler planned
+            it; routes that carry nothing under a rule are left out. Each site compares it with its own rules.
     """
 
     site: str
@@ -293,6 +295,7 @@ class NetIR(msgspec.Struct, frozen=True):
     parameters: dict[str, tuple[int, ...]]
     starts: tuple[int, ...]
     interfaces: dict[str, str] = {}
+    residency: dict[int, tuple[str, ...]] = {}
 
     def to_bytes(self) -> bytes:
         """Encode for the wire; equal nets give equal bytes."""

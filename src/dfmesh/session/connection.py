@@ -98,11 +98,12 @@ class Connection:
         last()
         await self._runner.close()
 
-    def post(self, message: AnyMessage) -> None:
-        """Send a message to the homesite, in order."""
+    def post(self, *messages: AnyMessage) -> None:
+        """Send messages to the homesite, in order."""
         with self._outbox_lock:
-            self._outbox.append(message)
-            if len(self._outbox) > 1:
+            woken = bool(self._outbox)
+            self._outbox += messages
+            if woken:
                 return  # The loop was woken for the first one and takes all.
         self._loop.loop.call_soon_threadsafe(self._flush)
 

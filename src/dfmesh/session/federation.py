@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dfmesh.api import Pipeline
 from dfmesh.compiler import CompiledPipeline, Explanation, Objective, ObjectiveName, compile_pipeline, explain
 from dfmesh.config import FederationConfig
 from dfmesh.session.cost_store import CostStore, costs_file, measuring
 from dfmesh.session.parameter_sets import ParameterSets
-from dfmesh.session.prediction import Prediction, predict
 from dfmesh.session.session import Session, default_homesite
 from dfmesh.session.site_output import Output
+
+if TYPE_CHECKING:
+    from dfmesh.session.prediction import Prediction
 
 
 class Federation:
@@ -168,6 +170,8 @@ class Federation:
         Raises:
             PipelineError: the pipeline has faults, or iterations or shares do not fit it.
         """
+        from dfmesh.session.prediction import predict
+
         compiled = pipeline
         if not isinstance(compiled, CompiledPipeline):
             compiled = self.compile(compiled, homesite=homesite, measure=measure)

@@ -67,7 +67,9 @@ class Job:
     @property
     def status(self) -> JobStatus:
         """How the job stands: starting, running, finished, failed or cancelled; detached after `detach`."""
-        return self._inbox.status
+        status = self._inbox.status
+        # The sets that an iterator gave before it failed have all been done.
+        return JobStatus.FAILED if status is JobStatus.FINISHED and self._feed.error is not None else status
 
     @property
     def errors(self) -> tuple[OperationFailure, ...]:

@@ -94,8 +94,6 @@ class JobInbox:
         self._when_over: list[Callable[[], None]] = []
         self._askers: list[Callable[[tuple[SiteReport, ...]], None]] = []
         self._callbacks: list[Callable[[ResultItem], None]] = []
-        self._finished_frames = 0
-        self._frame_finished = threading.Condition()
 
     # What the session puts in, on the client's event loop
 
@@ -108,9 +106,6 @@ class JobInbox:
                 self._take_results(message, frames)
             case FrameFinished(frame=frame):
                 self.log.frame_finished(frame)
-                with self._frame_finished:
-                    self._finished_frames += 1
-                    self._frame_finished.notify_all()
             case JobLines():
                 self.lines.add(message)
             case JobStarted():
@@ -162,8 +157,6 @@ class JobInbox:
         self._failures += failures
         self.status = status
         self._over.set()
-        with self._frame_finished:
-            self._frame_finished.notify_all()
         self._answer(self.reports)
         self.log.close()
         with self._lock:
@@ -212,10 +205,9 @@ class JobInbox:
 
     def wait_for_frames(self, count: int) -> None:
         """Block until so many top-level frames are finished, or the job is over."""
-        with self._frame_finished:
-            while self._finished_frames < count and not self._over.is_set():
-                self._connection.check_may_block()
-                self._frame_finished.wait(INTERRUPT_CHECK)
+        while self.log.frames < count and not self._over.is_set():
+            self._connection.check_may_block()
+            self.log.wait_for_frames(count, INTERRUPT_CHECK)
 
     def ask_sites(self, timeout: float | None) -> None:
         """Bring `reports` up to date, unless the job is over.

@@ -6,8 +6,10 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from dfmesh.engine.messages import AddParameters, CancelJob, CloseParameters
-from dfmesh.errors import SessionError
+from dfmesh.api import user_location
+from dfmesh.compiler.compile import parameters_error
+from dfmesh.engine.messages import AddParameters, CloseParameters, Payload, SubmitJob
+from dfmesh.errors import PipelineError, SessionError
 from dfmesh.session.connection import Connection
 from dfmesh.session.job_inbox import JobInbox
 
@@ -40,9 +42,21 @@ def parameter_sets(
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise _not_a_set(given)
     if isinstance(given, Sequence):
-        for entry in given:
-            one_set(entry)
+        for number, entry in enumerate(given):
+            numbered_set(number, entry)
     return given
+
+
+def numbered_set(number: int, given: Any) -> Mapping[str, Any]:
+    """Read one of several parameter sets.
+
+    Raises:
+        TypeError: as of `one_set`, with its number.
+    """
+    try:
+        return one_set(given)
+    except TypeError as error:
+        raise TypeError(f"parameter set {number}: {error}") from None
 
 
 def one_set(given: Any, more: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
@@ -118,6 +132,7 @@ class ParameterFeed:
         """
         self.error: BaseException | None = None
         self.count = 0
+        self._location = user_location()
         self._job = inbox.job
         self._inbox = inbox
         self._connection = connection
@@ -134,14 +149,9 @@ class ParameterFeed:
             PipelineError: it does not fit the pipeline.
             SessionError: the job takes no more.
         """
-        return self._send(given, MAX_UNFINISHED_SETS)
-
-    def _send(self, given: Mapping[str, Any], most: int | None) -> int:
-        filled = self._inbox.plan.compiled.parameter_set(given)
+        payloads = self._packed(self._inbox.plan.compiled.parameter_set(given))
         self._connection.check_open()
-        payloads = {name: self._connection.pack(value) for name, value in filled.items()}
-        if most is not None:
-            self._inbox.wait_for_frames(self.count - most + 1)
+        self._inbox.wait_for_frames(self.count - MAX_UNFINISHED_SETS + 1)
         with self._lock:
             if self._closed or self._inbox.over:
                 raise SessionError(f"job {self._job} takes no more parameter sets; submit it with close=False")
@@ -150,20 +160,57 @@ class ParameterFeed:
             self._connection.post(AddParameters(self._job, (number,), payloads))
         return number
 
-    def send_all(self, sets: Iterable[Mapping[str, Any]], *, close: bool) -> None:
-        """Send parameter sets as there is room for them; on a thread of its own if they are many.
+    def _packed(self, filled: Mapping[str, Any]) -> dict[str, Payload]:
+        return {name: self._connection.pack(value) for name, value in filled.items()}
+
+    def checked(self, sets: Iterable[Mapping[str, Any]], *, close: bool) -> list[AddParameters] | None:
+        """Check the parameter sets that are all there, before anything is sent.
 
         Args:
-            sets: The sets; an iterator is read as the job gets on.
+            sets: The sets; an iterator is read as the job gets on, and checked then.
+            close: Whether these are all.
+
+        Returns:
+            What sends them, if they may all be sent at once.
+
+        Raises:
+            PipelineError: one does not fit the pipeline.
+        """
+        if not isinstance(sets, Sequence):
+            return None
+        fitting = self._inbox.plan.compiled.parameter_sets(sets, location=self._location)
+        # A host keeps any number of them, on disk.
+        if self._connection.hosting is None and len(sets) >= MAX_UNFINISHED_SETS:
+            for _ in fitting:
+                pass
+            return None
+        # A host journals what it is told, the end as well.
+        last = len(sets) if close and self._connection.hosting is None else 0
+        return [
+            AddParameters(self._job, (number - 1,), self._packed(filled), last=number == last)
+            for number, filled in enumerate(fitting, 1)
+        ]
+
+    def begin(
+        self, submit: SubmitJob, sets: Iterable[Mapping[str, Any]], adds: list[AddParameters] | None, *, close: bool
+    ) -> None:
+        """Submit the job and send parameter sets as there is room for them; on a thread of its own if they are many.
+
+        Args:
+            submit: What submits the job.
+            sets: The sets.
+            adds: What `checked` gave for them.
             close: Whether these are all.
         """
-        hosted = self._connection.hosting is not None  # A host keeps any number of them, on disk.
-        if isinstance(sets, Sequence) and (hosted or len(sets) < MAX_UNFINISHED_SETS):
-            for given in sets:
-                self._send(given, None)
-            if close:
-                self.close()
+        if adds is not None:
+            with self._lock:
+                self.count = len(adds)
+                self._closed = close
+                told = bool(adds) and adds[-1].last
+                # All in one go, so that the homesite is woken once.
+                self._connection.post(submit, *adds, *([CloseParameters(self._job)] if close and not told else ()))
             return
+        self._connection.post(submit)
         name = f"dfmesh-parameters-{self._job}"
         threading.Thread(target=self._feed, args=(sets, close), name=name, daemon=True).start()
 
@@ -172,14 +219,20 @@ class ParameterFeed:
             for given in sets:
                 if self._inbox.over:
                     return
-                self.send(one_set(given))
+                self._send_numbered(given)
             if close:
                 self.close()
         except BaseException as error:
             if self._closed or self._inbox.over or self._connection.state == "closed":
                 return  # The job or the session has ended meanwhile, which result() tells.
             self.error = error
-            self._connection.post(CancelJob(self._job, "its parameter sets cannot be read"))
+            self.close()  # Those before it are good, and are done.
+
+    def _send_numbered(self, given: Any) -> None:
+        try:
+            self.send(numbered_set(self.count, given))
+        except PipelineError as error:
+            raise parameters_error([(self.count, error)], None, self._location) from None
 
     def close(self) -> None:
         """Say that there will be no more."""

@@ -27,6 +27,7 @@ class ResultLog:
     Attributes:
         store: All results so far.
         finished_frames: How many top-level frames, counted from the first, are complete without a gap.
+        frames: How many are complete.
         closed: Whether nothing more will come.
     """
 
@@ -39,6 +40,7 @@ class ResultLog:
         self.store = ResultStore()
         self._keep = keep
         self.finished_frames = 0
+        self.frames = 0
         self.closed = False
         self._finished_early: set[int] = set()
         self._changed = threading.Condition()
@@ -81,6 +83,7 @@ class ResultLog:
     def frame_finished(self, frame: Frame) -> None:
         """Note that all results of a top-level frame have come."""
         with self._changed:
+            self.frames += 1
             self._finished_early.add(frame[0])
             while self.finished_frames in self._finished_early:
                 self._finished_early.discard(self.finished_frames)
@@ -114,6 +117,16 @@ class ResultLog:
                     return False
                 self._changed.wait(left)
             return True
+
+    def wait_for_frames(self, count: int, timeout: float) -> bool:
+        """Block until so many top-level frames are complete, or nothing more will come; False after the time-out.
+
+        Args:
+            count: Top-level frames, whichever.
+            timeout: Seconds to wait at most.
+        """
+        with self._changed:
+            return self._changed.wait_for(lambda: self.closed or self.frames >= count, timeout)
 
     def call_beyond(self, seen: tuple[int, int], listener: Callable[[], None]) -> None:
         """Call a function, on any thread, as soon as there is more than a reader has seen."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from dfmesh.api import Pipeline, did_you_mean
 from dfmesh.compiler import CompiledPipeline, Objective, ObjectiveName, compile_pipeline
@@ -17,17 +17,19 @@ from dfmesh.errors import SessionError
 from dfmesh.session.connection import Connection
 from dfmesh.session.cost_store import CostStore, costs_file, measuring
 from dfmesh.session.dfm_job import DataCallback, DfmJob
-from dfmesh.session.discovery import Inquiry
-from dfmesh.session.discovery_result import DiscoveryResult
 from dfmesh.session.hosted_jobs import HostedJobs, JobSummary
 from dfmesh.session.job import Job
 from dfmesh.session.job_inbox import JobInbox
-from dfmesh.session.job_plan import plan_of
+from dfmesh.session.job_plan import JobPlan, plan_of
+from dfmesh.session.loading_scripts import check_sessions_may_start
 from dfmesh.session.parameter_sets import ParameterFeed, ParameterSets, parameter_sets
 from dfmesh.session.results import ResultItem, Results
 from dfmesh.session.session_jobs import SessionJobs
 from dfmesh.session.site_output import Output, SiteOutput
 from dfmesh.targets import OnOutput, is_hosted, make_hosting_runner, make_runner
+
+if TYPE_CHECKING:
+    from dfmesh.session.discovery_result import DiscoveryResult
 
 
 class Session:
@@ -79,6 +81,7 @@ class Session:
         self._connection = self._make_connection(homesite, take)
         self._hosted = HostedJobs(self._connection)
         self._costs = CostStore(costs_file(federation.name)) if measuring(measure) else None
+        self._last_plan: JobPlan | None = None  # The same pipeline is often submitted many times in a row.
         self._jobs = SessionJobs(self._connection, self._hosted, self._costs)
 
     def _make_connection(self, homesite: str | None, take: OnOutput | None) -> Connection:
@@ -98,6 +101,8 @@ class Session:
         self._connection.check_may_block()
         starting = self._starting()
         if starting is not None:
+            if self.target == "local":
+                load_placing()  # The sites have their own processes to start in.
             starting.result()
             self._adopt_homesite()
         return self
@@ -150,6 +155,7 @@ class Session:
     def _starting(self) -> Future[None] | None:
         """Begin to start the sites; None if that was done."""
         if self._connection.state == "new":
+            check_sessions_may_start()
             return self._connection.start(
                 self._jobs.receive, self._jobs.lost, self._jobs.unsendable, self._jobs.sending
             )
@@ -204,6 +210,7 @@ class Session:
         close: bool = True,
         on_result: Callable[[ResultItem], None] | None = None,
         keep_results: bool = True,
+        objective: ObjectiveName | None = None,
         **more: Any,
     ) -> Job:
         """Start a job and return at once: `submit(p, {"x": 1})`, `submit(p, x=1)`, `submit(p, [{"x": 1}, {"x": 2}])`.
@@ -216,6 +223,7 @@ class Session:
             on_result: Called with each result as soon as it has come, as `job.on_result` says.
             keep_results: Whether results stay when they were iterated over. If not, a job of any length needs the
                 same memory, and `job.result()` gives those that were not taken.
+            objective: What the sites are chosen for, as in `prepare`; None for time.
             more: One parameter set by keyword. (A parameter that is called as one of the options goes into
                 `parameters`.)
 
@@ -225,12 +233,24 @@ class Session:
             TypeError: the parameters are none of that.
         """
         return self._submit(
-            pipeline,
+            self._prepared(pipeline, objective),
             parameter_sets(parameters, more, close=close),
             close=close,
             on_result=on_result,
             keep_results=keep_results,
         )
+
+    def _prepared(self, pipeline: Pipeline | CompiledPipeline, objective: ObjectiveName | None) -> CompiledPipeline:
+        if objective is None:
+            return self.prepare(pipeline)
+        if isinstance(pipeline, CompiledPipeline):
+            raise TypeError("the sites of a prepared pipeline are chosen already; give objective= to prepare(...)")
+        if isinstance(pipeline, Pipeline) and "objective" in pipeline.parameters():
+            raise TypeError(
+                "objective= is what sites are chosen for, and this pipeline has a parameter of that name:"
+                " give that in a dictionary, {'objective': ...}, and the other to prepare(...)"
+            )
+        return self.prepare(pipeline, objective=objective)
 
     def _submit(
         self,
@@ -249,32 +269,42 @@ class Session:
         return job
 
     def _new_job(self, compiled: CompiledPipeline, *, keep_results: bool = True) -> tuple[JobInbox, ParameterFeed]:
-        inbox = JobInbox(secrets.token_hex(8), plan_of(compiled), self._connection, keep_results=keep_results)
+        plan = self._last_plan
+        if plan is None or plan.pipeline is not compiled:
+            plan = self._last_plan = plan_of(compiled)
+        inbox = JobInbox(secrets.token_hex(8), plan, self._connection, keep_results=keep_results)
         return inbox, ParameterFeed(inbox, self._connection)
 
     def _begin(self, inbox: JobInbox, feed: ParameterFeed, sets: Iterable[Mapping[str, Any]], *, close: bool) -> None:
         compiled = inbox.plan.compiled
-        if isinstance(sets, Sequence):
-            for given in sets:
-                compiled.parameter_set(given)
         self._connection.check_open()
+        adds = feed.checked(sets, close=close)
         if self._connection.hosting is not None and compiled.homesite != self.homesite:
             raise SessionError(
                 f"the pipeline was compiled for homesite {compiled.homesite!r}, the host has {self.homesite!r};"
                 " compile it with session.prepare(...)"
             )
         self._jobs.add(inbox)
-        self._connection.post(SubmitJob(inbox.job, compiled.pipeline.name or "", compiled.encoded_nets))
-        feed.send_all(sets, close=close)
+        submit = SubmitJob(inbox.job, compiled.pipeline.name or "", compiled.encoded_nets)
+        feed.begin(submit, sets, adds, close=close)
         self._jobs.end_if_late()
 
-    def run(self, pipeline: Pipeline | CompiledPipeline, parameters: ParameterSets = None, /, **more: Any) -> Results:
+    def run(
+        self,
+        pipeline: Pipeline | CompiledPipeline,
+        parameters: ParameterSets = None,
+        /,
+        *,
+        objective: ObjectiveName | None = None,
+        **more: Any,
+    ) -> Results:
         """Run a pipeline and wait for its results: `run(p, x=1)`, `run(p, {"x": 1})`, `run(p, [{"x": 1}, {"x": 2}])`.
 
         Args:
             pipeline: What to run.
             parameters: A parameter set, or several; `results.sets[k]` has the results of set k.
-            more: One parameter set by keyword.
+            objective: What the sites are chosen for, as in `prepare`; None for time.
+            more: One parameter set by keyword. (A parameter that is called `objective` goes into `parameters`.)
 
         Raises:
             PipelineError: the pipeline or the parameters have faults.
@@ -282,7 +312,7 @@ class Session:
             SessionError: the session is not open.
             TypeError: the parameters are none of that.
         """
-        return self._submit(pipeline, parameter_sets(parameters, more)).result()
+        return self._submit(self._prepared(pipeline, objective), parameter_sets(parameters, more)).result()
 
     def execute(
         self,
@@ -329,6 +359,8 @@ class Session:
             PipelineError: the pipeline has faults.
             SessionError: the session is not open.
         """
+        from dfmesh.session.discovery import Inquiry
+
         self._connection.check_may_block()
         self._connection.check_open()
         inquiry = Inquiry(pipeline, self.federation, self._connection.pack, timeout)
@@ -379,6 +411,11 @@ class Session:
         return (
             f"<Session {self.federation.name!r} on {self.target}, homesite {self.homesite!r}, {self._connection.state}>"
         )
+
+
+def load_placing() -> None:
+    """Load what the first compilation would load: numpy, above all."""
+    from dfmesh.compiler.placement import conflict, problem, solver  # noqa: F401
 
 
 def default_homesite(federation: FederationConfig) -> str:

@@ -6,15 +6,18 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 from dfmesh.engine.messages import AnyMessage, CancelJob, Failure, JobFinished, SiteLost, SubmitJob
 from dfmesh.engine.submitted_job import SubmittedJob
 from dfmesh.session.connection import Connection
 from dfmesh.session.cost_store import CostStore
-from dfmesh.session.discovery import Inquiry
 from dfmesh.session.hosted_jobs import HostedJobs
 from dfmesh.session.job_inbox import JobInbox, JobStatus
 from dfmesh.session.measuring import Loaded, measure
+
+if TYPE_CHECKING:
+    from dfmesh.session.discovery import Inquiry
 
 _log = logging.getLogger("dfmesh.session")
 

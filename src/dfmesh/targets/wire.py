@@ -34,6 +34,7 @@ _COUNT = Struct("<I")
 _BUFFER_CODE = 66
 _READ_SIZE = 256 * 1024
 _CHEAP_MOVE = 4096
+_PROVIDED_LATE = 1024 * 1024
 
 
 class WireError(DfmeshError):
@@ -305,7 +306,7 @@ class FrameReader:
     def _allocate(self, spot: Spot) -> Attachment:
         if spot.size > LARGEST_BUFFER:
             raise WireError(f"a buffer of {spot.size:,} bytes")
-        memory = memoryview(bytearray(spot.size))
+        memory = _new_memory(spot.size)
         if spot.size:
             self._missing.append(memory)
         return Attachment(memory.toreadonly())
@@ -319,6 +320,16 @@ class FrameReader:
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
             self._on_message(self._codec.decode(*waiting))
+
+
+def _new_memory(size: int) -> memoryview:
+    """Give memory for a buffer to come. Much of it is provided by the system as it arrives, not as it is promised."""
+    if size < _PROVIDED_LATE:
+        return memoryview(bytearray(size))
+    import numpy as np
+
+    memory: Any = np.empty(size, np.uint8)
+    return memoryview(memory)
 
 
 def _split_table(body: memoryview) -> tuple[memoryview, list[Spot]]:

@@ -15,6 +15,14 @@ from dfmesh.errors import ValueDecodingError
 from dfmesh.values.decoding import REFUSALS, decode_in_place, decode_with, no_value
 from dfmesh.values.encoding import encode, encode_carefully
 from dfmesh.values.kinds import flat_view
+from dfmesh.values.large_arrays import (
+    bytes_of,
+    is_large_array,
+    known_array,
+    known_head,
+    remember_array,
+    remember_head,
+)
 from dfmesh.values.plain import is_plain
 
 Buffer: TypeAlias = bytes | memoryview
@@ -52,7 +60,13 @@ def pack(value: Any) -> Packed:
             return _packed((encode(value), ()))
         except (OverflowError, UnicodeEncodeError):
             pass
+    large = is_large_array(value)
+    known = known_head(value) if large else None
+    if known is not None:
+        return _packed((known, (bytes_of(value),)))
     head, buffers = encode_carefully(value, out_of_band=True)
+    if large:
+        remember_head(value, head)
     return _packed((head, tuple(buffers)))
 
 
@@ -67,7 +81,13 @@ def unpack(head: bytes | bytearray | memoryview, buffers: Sequence[Any] = ()) ->
             return decode_in_place(head)
         except REFUSALS as error:
             raise no_value(error) from error
-    return decode_with(head, buffers)
+    if len(buffers) > 1:
+        return decode_with(head, buffers)
+    value = known_array(head, buffers[0])
+    if value is None:
+        value = decode_with(head, buffers)
+        remember_array(head, value)
+    return value
 
 
 def to_bytes(value: Any) -> bytes:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dfmesh.values.codec import from_bytes, normalise, pack, to_bytes, unpack
+from dfmesh.values.large_arrays import is_large_array, read_only_view
 from dfmesh.values.plain import is_plain
 
 _UNCHANGING = frozenset(
@@ -34,6 +35,19 @@ _UNCHANGING = frozenset(
 _KEPT = _UNCHANGING | {str}
 
 
+class Private:
+    """A value that nobody else has, as `take_over` gives it.
+
+    Attributes:
+        value: The value.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
 def is_unchanging(parts: Iterable[Any]) -> bool:
     """Say whether `private_copy` would give each of these values back as it is. False where in doubt."""
     return _KEPT.issuperset(map(type, parts))
@@ -42,7 +56,7 @@ def is_unchanging(parts: Iterable[Any]) -> bool:
 def private_copy(value: Any) -> Any:
     """Give a value as a receiver elsewhere would get it: lists, dictionaries and the like are its own.
 
-    Large arrays and Arrow data are not copied: arrays are read-only to every receiver, Arrow data to everybody.
+    One that was taken over is given as it is. Large arrays and Arrow data are not copied: arrays are read-only to every receiver, Arrow data to everybody.
 
     Raises:
         ValueEncodingError: as `pack`.
@@ -50,6 +64,10 @@ def private_copy(value: Any) -> Any:
     kind = type(value)
     if kind in _UNCHANGING:
         return value
+    if kind is Private:
+        return value.value
+    if is_large_array(value):
+        return read_only_view(value)
     if kind is str or kind.__module__.partition(".")[0] == "pyarrow":
         return normalise(value)
     if is_plain(value):

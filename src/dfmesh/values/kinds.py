@@ -8,8 +8,9 @@ decoder turns that into `ValueDecodingError`; what it must not do is import, run
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 # Codes of the kinds that the binary codec handles itself. All codes are part of the format: never reuse one.
 TUPLE, PAIRS, SET, FROZENSET, BIG_INT, ODD_TEXT, BUFFER, TUPLES = 1, 2, 3, 4, 5, 6, 7, 127
@@ -70,8 +71,7 @@ def drop_first(steps: list[str]) -> list[str]:
     return steps[1:]
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(msgspec.Struct, frozen=True):
     """How values of one or more types travel.
 
     Attributes:

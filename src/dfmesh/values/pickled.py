@@ -6,7 +6,6 @@ of a site whose owner wrote `accepts_pickle: true` in its own configuration.
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 from dfmesh.errors import ValueEncodingError
@@ -31,6 +30,8 @@ class PickledObject:
         Raises:
             ValueEncodingError: it cannot.
         """
+        import pickle  # late: few ever do this
+
         try:
             self.data = pickle.dumps(value)
         except (pickle.PicklingError, TypeError, AttributeError) as error:
@@ -45,6 +46,8 @@ class PickledObject:
 
     def load(self) -> Any:
         """Unpickle: run whatever code is in there. Only for those who trust its origin."""
+        import pickle
+
         return pickle.loads(self.data)  # noqa: S301 - the site's owner has allowed it
 
     def __eq__(self, other: object) -> bool:

@@ -251,7 +251,7 @@ def _barrier(name: str, parties: int) -> threading.Barrier:
 
 def meet(name: str, parties: int) -> str:
     """Return only if `parties` calls with this name are going on in this process at the same time."""
-    _barrier(name, parties).wait(timeout=10)
+    _barrier(name, parties).wait(timeout=60)
     return name
 
 
@@ -264,14 +264,14 @@ async def async_meet(name: str, parties: int) -> str:
     calls.append(None)
     if len(calls) == parties:
         everyone.set()
-    await asyncio.wait_for(everyone.wait(), 10)
+    await asyncio.wait_for(everyone.wait(), 60)
     return name
 
 
 def meeting_stream(name: str, n: int) -> Iterator[int]:
     """Two streams of one name only come to an end if they run at the same time in one process."""
     for k in range(n):
-        _barrier(f"{name}.{k}", 2).wait(timeout=10)
+        _barrier(f"{name}.{k}", 2).wait(timeout=60)
         yield k
 
 

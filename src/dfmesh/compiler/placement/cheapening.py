@@ -10,8 +10,9 @@ from dfmesh.compiler.placement.charges import Charges
 from dfmesh.compiler.placement.forests import MANY_TAKERS, Forests
 from dfmesh.compiler.placement.hubs import resent
 from dfmesh.compiler.placement.messages import Messages
+from dfmesh.compiler.placement.pair_smoothing import PairSmoothing, is_paired, scale_of, ways_of
 from dfmesh.compiler.placement.problem import Flags, Problem
-from dfmesh.compiler.placement.rounding import WHOLE, Parts, improved, rounded
+from dfmesh.compiler.placement.rounding import PAIRED_PART, PART, WHOLE, Care, Parts, improved, rounded
 from dfmesh.compiler.placement.schedule import Neighbours
 from dfmesh.compiler.placement.smoothing import Smoothing, is_uniform
 
@@ -33,26 +34,53 @@ REPLANNED = 10
 LAST = 20
 """How often those of the best are."""
 
+SOME_ROUNDS = 8
+"""Passes where one follows for which prices differ."""
+
 FEW_ROUNDS = 3
 """Passes at most where a smoothed ascent follows."""
 
-ASCENT = 3_000_000
-"""Offers that a smoothed ascent may look at."""
+WAYS = 400_000
+"""Ways up to which there is a smoothed ascent where prices differ."""
 
-MOST_ASCENT = 300
-"""Steps of a smoothed ascent at most."""
 
-WARM, COOL = 0.1, 0.005
-"""Temperatures of a smoothed ascent, as shares of what a usual shipment is charged."""
+@dataclass(frozen=True, slots=True)
+class Ascent:
+    """How much is made of a smoothed relaxation.
 
-REMADE = (20, 35)
-"""How many parts of a placement are made anew at a time, and of how many variables."""
+    Attributes:
+        effort: Offers or ways that the ascent may look at, at the beginning.
+        rounds: Steps of it at most.
+        warm: Temperature at the beginning, as a share of what a usual shipment is charged.
+        cool: At the end.
+        again: Steps by which it is continued each time.
+        repeats: How often that is done, each time without what is known to be too dear by then.
+        parts: How many parts of a placement are made anew each time.
+        part: Variables of a part.
+        worthwhile: How much dearer than the best a site may look to be part of a placement, as such a share.
+        cares: How carefully placements are made as a whole.
+        care: How carefully a part is.
+    """
 
-REPEATS = 3
-"""How often that is done, each time without what is known to be too dear by then."""
+    effort: int
+    rounds: int
+    warm: float
+    cool: float
+    again: int
+    repeats: int
+    parts: int
+    part: int
+    worthwhile: float
+    cares: tuple[Care, ...]
+    care: Care
 
-AGAIN = 80
-"""Steps by which the ascent is continued each time."""
+
+UNIFORM = Ascent(
+    3_000_000, 300, 0.1, 0.005, again=80, repeats=3, parts=20, part=35, worthwhile=np.inf, cares=WHOLE, care=PART
+)
+PAIRED = Ascent(
+    6_500_000, 200, 0.5, 0.005, again=8, repeats=2, parts=24, part=35, worthwhile=1.0, cares=(), care=PAIRED_PART
+)
 
 
 @dataclass(slots=True)
@@ -79,56 +107,63 @@ class Cheapening:
             domain: Sites to choose from.
             work: Share of the usual effort.
         """
+        problem, charges = self.problem, self.charges
         self._gather(domain)
-        messages = Messages(self.problem, self.charges, order, domain)
-        uniform = is_uniform(self.problem, self.charges)
-        starts = self._pass_on(messages, FEW_ROUNDS if uniform else max(2, round(ROUNDS * work)))
+        messages = Messages(problem, charges, order, domain)
+        hubs = [number for number, shipment in enumerate(problem.shipments) if len(shipment.consumers) >= MANY_TAKERS]
+        uniform = is_uniform(problem, charges)
+        paired = not uniform and is_paired(problem)
+        rounds = FEW_ROUNDS if uniform else max(2, round((SOME_ROUNDS if paired else ROUNDS) * work))
+        starts = self._pass_on(messages, rounds)
+        if not uniform and not self._closed():
+            known = [(self.total, self.chosen)]
+            self._replan(messages, hubs, known if paired else [*starts, *known], work)
+        if (uniform or paired) and not self._closed():
+            left = np.zeros_like(problem.domain)
+            for variable, sites in enumerate(messages.sites):
+                left[variable, sites] = True
+            if uniform:
+                self._smooth(Smoothing.of(problem, charges, left), UNIFORM, work)
+            elif ways_of(problem, left) <= WAYS:
+                self._smooth(PairSmoothing.of(problem, charges, left), PAIRED, work)
         if uniform and not self._closed():
-            self._smooth(messages, work)
-        if not self._closed():
-            self._replan(messages, [] if uniform else [*starts, (self.total, self.chosen)], work)
+            self._replan(messages, hubs, [], work)
 
-    def _replan(self, messages: Messages, starts: list[tuple[int, list[int]]], work: float) -> None:
+    def _replan(self, messages: Messages, hubs: list[int], starts: list[tuple[int, list[int]]], work: float) -> None:
         """Choose many variables anew at once, in the cheapest of some placements and then in the best that is known."""
         forests = Forests(self.problem, self.charges, messages.sites)
         neighbours = Neighbours(self.problem, self.charges)
-        hubs = [
-            number for number, shipment in enumerate(self.problem.shipments) if len(shipment.consumers) >= MANY_TAKERS
-        ]
         for total, chosen in sorted(starts)[:STARTS]:
             self._consider(*self._cheaper(forests, neighbours, hubs, chosen, total, round(REPLANNED * work)))
         if not self._closed():
             rounds = round((LAST if starts else REPLANNED) * work)
             self._consider(*forests.improve(self.chosen, self.total, rounds))
 
-    def _smooth(self, messages: Messages, work: float) -> None:
+    def _smooth(self, smoothing: Smoothing | PairSmoothing, ascent: Ascent, work: float) -> None:
         """Raise the bound by a smoothed ascent, and make placements from what it tells."""
-        domain = np.zeros_like(self.problem.domain)
-        for variable, sites in enumerate(messages.sites):
-            domain[variable, sites] = True
-        smoothing = Smoothing.of(self.problem, self.charges, domain)
-        scale = float(np.median(smoothing.cost)) if smoothing.size else 1.0
-        rounds = min(MOST_ASCENT, round(ASCENT * work) // max(smoothing.size, 1))
-        bound, dear = smoothing.certify(smoothing.ascend(rounds, WARM * scale, COOL * scale))
+        scale = scale_of(self.charges)
+        rounds = min(ascent.rounds, round(ascent.effort * work) // max(smoothing.size, 1))
+        bound, dear = smoothing.raised(rounds, ascent.warm * scale, ascent.cool * scale)
         self.bound = min(max(self.bound, bound), self.total)
         parts = Parts(self.problem, np.maximum.reduceat(smoothing.weights, smoothing.starts))
-        for care in WHOLE:
-            whole = rounded(smoothing.restricted(dear >= 0), scale, care)
+        for care in ascent.cares:
+            whole = rounded(smoothing.restricted(dear <= ascent.worthwhile * scale), scale, care)
             self._consider(whole, self._total(whole))
-        trials, size = REMADE
-        for _ in range(REPEATS):
+        for _ in range(ascent.repeats):
             keep = dear + bound < self.total
             keep |= smoothing.site == np.array(self.chosen, np.intp)[smoothing.variable]
             smoothing = smoothing.restricted(keep)
-            offers = smoothing.ascend(round(AGAIN * work), COOL * scale, COOL * scale / 4)
-            bound, dear = smoothing.certify(offers)
+            bound, dear = smoothing.raised(round(ascent.again * work), ascent.cool * scale, ascent.cool * scale / 4)
             # What was left out is dearer than the best placement.
             self.bound = min(max(self.bound, bound), self.total)
             if self._closed():
                 return
-            self._consider(
-                *improved(smoothing, scale, parts, (self.chosen, self.total), self._total, round(trials * work), size)
-            )
+            trials = round(ascent.parts * work)
+            start = self.chosen, self.total
+            promising = dear <= ascent.worthwhile * scale
+            promising |= smoothing.site == np.array(self.chosen, np.intp)[smoothing.variable]
+            worthwhile = smoothing.restricted(promising)
+            self._consider(*improved(worthwhile, scale, parts, start, self._total, trials, ascent.part, ascent.care))
 
     def _total(self, chosen: list[int]) -> int:
         return self.charges.total(self.problem, chosen)

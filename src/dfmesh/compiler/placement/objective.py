@@ -18,6 +18,11 @@ class Objective(enum.Enum):
     BYTES = "bytes"
     MONEY = "money"
 
+    @classmethod
+    def _missing_(cls, value: object) -> None:
+        names = ", ".join(repr(objective.value) for objective in cls)
+        raise ValueError(f"there is no objective {value!r}; there are {names}")
+
 
 ObjectiveName = Literal["time", "bytes", "money"]
 """How users write an objective."""

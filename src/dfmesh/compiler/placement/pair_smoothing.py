@@ -2,11 +2,11 @@
 
 A *way* leads one taker's share of a shipment from a site of the source to a site of the taker. It is the linear
 relaxation of "a shipment is paid once per site that it goes to, by the price from where the source is". Takers that
-could share a way each bear a *part* of its cost, together never more than it costs. A taker pays a *toll* where it
-arrives, whatever the source's site; the source pays at each of its sites the least that any way leaves of the part.
-What that makes the cheapest site of each variable cost, added up, is a bound, whatever the parts and tolls.
+could share a way each bear a *part* of its cost, together never more than it costs. The source pays a *toll* where it
+departs to a taker, whatever the taker's site; the taker pays at each of its sites the least that any way there leaves
+of the part. What that makes the cheapest site of each variable cost, added up, is a bound, whatever the parts and tolls.
 
-The ascent is that of `smoothing.py`, smoothed twice: variables weigh their sites, and departures weigh their ways. What
+The ascent is that of `smoothing.py`, smoothed twice: variables weigh their sites, and arrivals weigh their ways. What
 is claimed (`certify`) is computed in whole numbers from rounded parts and tolls.
 """
 
@@ -18,10 +18,14 @@ from typing import NamedTuple
 import numpy as np
 
 from dfmesh.compiler.placement.charges import Charges
+from dfmesh.compiler.placement.crowds import CROWD, Crowds
 from dfmesh.compiler.placement.problem import Flags, Floats, Indices, Problem, Whole
 
 LEAST = 1e-9
 """Less than any charge; only keeps divisors from being zero."""
+
+CROWD_GAIN = 0.6
+"""The same for offers of crowds."""
 
 FAINTEST = -60.0
 """Exponent below which a weight is not made smaller: numbers next to zero are slow."""
@@ -30,11 +34,28 @@ GAIN = 4.0
 """How much longer steps are than is sure to be right. Chosen by trial; steps that turn back are noticed."""
 
 
+def is_paired(problem: Problem) -> bool:
+    """Tell whether there are shipments, and no rule binds two variables."""
+    return bool(problem.shipments) and not problem.residency
+
+
+def ways_of(problem: Problem, domain: Flags) -> int:
+    """Count the ways of all shipments that have few takers."""
+    sites = domain.sum(1).tolist()
+    return sum(
+        sites[shipment.source] * sites[taker]
+        for shipment in problem.shipments
+        if len(shipment.consumers) < CROWD
+        for taker in shipment.consumers
+    )
+
+
 class Shares(NamedTuple):
-    """What takers bear: tolls per arrival, parts per shared way."""
+    """Who bears what: tolls per departure, parts per shared way, offers of the takers of values that many take."""
 
     tolls: Floats
     parts: Floats
+    offers: Floats
 
 
 @dataclass(slots=True, eq=False)
@@ -42,7 +63,7 @@ class PairSmoothing:
     """Tolls and parts of the takers of all shipments, and what they leave to pay.
 
     A *choice* is a site of a variable; choices are ordered by variable. A *departure* is a taker of a shipment with a
-    site of the source, an *arrival* one with a site of the taker. Ways are ordered by departure.
+    site of the source, an *arrival* one with a site of the taker. Ways are ordered by arrival.
 
     Attributes:
         variable: Variable of each choice.
@@ -55,7 +76,8 @@ class PairSmoothing:
         cost: What each way costs.
         group: Ways of one shipment between the same sites have the same.
         shared: Ways whose cost is shared, ordered by group.
-        shares: What the takers bear.
+        shares: Who bears what.
+        crowds: Shipments with many takers; they have no ways.
     """
 
     variable: Indices
@@ -69,6 +91,7 @@ class PairSmoothing:
     group: Indices
     shared: Indices
     shares: Shares
+    crowds: Crowds
     _start: Indices
     _lengths: Indices
     _first: Indices
@@ -78,6 +101,7 @@ class PairSmoothing:
     _limit: Floats
     _table: Floats
     _toll_pace: Floats
+    _brake: Floats
     _part_pace: Floats
     _ahead: Shares
     _speed: float
@@ -89,44 +113,60 @@ class PairSmoothing:
         variable, site = np.nonzero(domain)
         position = np.full(domain.shape, -1, np.intp)
         position[variable, site] = np.arange(len(variable))
-        senders, takers, departures, arrivals, costs, groups = [], [], [], [], [], []
+        senders, takers, departures, arrivals, costs, groups = ([np.zeros(0, np.intp)] for _ in range(6))
         leaving = arriving = known = 0
+        degree = _degrees(problem)
         for number, shipment in enumerate(problem.shipments):
-            at = np.flatnonzero(domain[shipment.source])
-            among = np.flatnonzero(domain[list(shipment.consumers)].any(0))
-            between = charges.between(number, at, among)
-            for consumer in shipment.consumers:
+            if len(shipment.consumers) >= CROWD:
+                continue
+            source, consumers = shipment.source, shipment.consumers
+            # With one taker both ends are alike: the toll is paid at the one that has more to do with others.
+            turned = len(consumers) == 1 and degree[consumers[0]] > degree[source]
+            if turned:
+                source, consumers = consumers[0], (source,)
+            at = np.flatnonzero(domain[source])
+            among = np.flatnonzero(domain[list(consumers)].any(0))
+            between = charges.between(number, among, at).T if turned else charges.between(number, at, among)
+            for consumer in consumers:
                 to = np.flatnonzero(domain[consumer])
                 where = np.searchsorted(among, to)
-                senders.append(position[shipment.source, at])
+                senders.append(position[source, at])
                 takers.append(position[consumer, to])
-                departures.append(np.repeat(leaving + np.arange(len(at)), len(to)))
-                arrivals.append(np.tile(arriving + np.arange(len(to)), len(at)))
-                costs.append(between[:, where].ravel())
-                groups.append((known + np.arange(len(at))[:, None] * len(among) + where).ravel())
+                departures.append(np.tile(leaving + np.arange(len(at)), len(to)))
+                arrivals.append(np.repeat(arriving + np.arange(len(to)), len(at)))
+                costs.append(between[:, where].T.ravel())
+                groups.append((known + where[:, None] + np.arange(len(at)) * len(among)).ravel())
                 leaving, arriving = leaving + len(at), arriving + len(to)
             known += between.size
-        taker = np.concatenate(takers)
+        sender = np.concatenate(senders)
+        crowds = Crowds.of(problem, charges, domain, position)
         return _made(
             (variable.astype(np.intp), site.astype(np.intp), charges.own[variable, site]),
-            np.concatenate(senders),
-            taker,
+            (crowds, np.ones(len(variable), np.bool_)),
+            sender,
+            np.concatenate(takers),
             np.concatenate(departures),
             np.concatenate(arrivals),
             np.concatenate(costs),
             np.concatenate(groups),
-            np.zeros(len(taker)),
+            np.zeros(len(sender)),
             None,
         )
 
-    def restricted(self, keep: Flags) -> PairSmoothing:
-        """Give the same relaxation with some of the choices only, at least one of each variable."""
+    def restricted(self, keep: Flags, *, loose: bool = False) -> PairSmoothing:  # noqa: ARG002
+        """Give the same relaxation with some of the choices only, and what is left to be decided.
+
+        Args:
+            keep: Which choices; at least one of each variable.
+            loose: Makes no difference here: the bound holds in any case.
+        """
         renamed = np.cumsum(keep) - 1
         still = keep[self.sender][self.departure] & keep[self.taker][self.arrival]
         parts = np.full(len(self.cost), -1.0)
         parts[self.shared] = self.shares.parts
         return _made(
             (self.variable[keep], self.site[keep], self.own[keep]),
+            (self.crowds, keep),
             renamed[self.sender],
             renamed[self.taker],
             self.departure[still],
@@ -150,7 +190,11 @@ class PairSmoothing:
     @property
     def size(self) -> int:
         """How many ways there are, which is what an ascent costs per round."""
-        return len(self.cost)
+        return len(self.cost) + self.crowds.size
+
+    def raised(self, rounds: int, warm: float, cool: float) -> tuple[int, Whole]:
+        """Raise the bound as `ascend` does, and give it as `certify` does."""
+        return self.certify(self.ascend(rounds, warm, cool))
 
     def ascend(self, rounds: int, warm: float, cool: float, *, rough: bool = False) -> Shares:
         """Raise the bound.
@@ -167,44 +211,60 @@ class PairSmoothing:
         best, seen = -np.inf, self.shares
         for step in range(rounds if self.size else 1):
             temperature = warm * (cool / warm) ** (step / rounds)
-            tolls, parts = self._ahead
-            left, table = self._left(tolls, parts)
-            least = np.minimum.reduceat(left, self._start)
-            if least.sum() > best:
-                best, seen = float(least.sum()), self._ahead
-            ways, together = self._weighed_ways(table, temperature)
-            np.subtract.at(left, self.sender, temperature * np.log(together))
+            tolls, parts, offers = self._ahead
+            left, above = self._left(tolls, parts)
+            beyond = self.crowds.beyond(offers)
+            left += self.crowds.left(offers, beyond, len(left))
+            bound = float(np.minimum.reduceat(left, self._start).sum())
+            if bound > best:
+                best, seen = bound, self._ahead
+            ways, together = self._weighed_ways(above, temperature)
+            left -= np.bincount(self.taker, temperature * np.log(together), len(left))
+            left -= self.crowds.smoothing(beyond, temperature, len(left))
             self._weights = self._weighed_choices(left, temperature)
-            ways *= np.repeat(self._weights[self.sender] / together, self._counts)
-            toll_slope = self._weights[self.taker] - np.bincount(self.arrival, ways, len(tolls))
+            ways *= np.repeat(self._weights[self.taker] / together, self._counts)
+            toll_slope = self._weights[self.sender] - np.bincount(self.departure, ways, len(tolls))
             part_slope = ways[self.shared]
-            tolls = tolls + temperature * self._toll_pace * toll_slope
+            offer_slope = self.crowds.slope(beyond, self._weights, temperature)
+            tolls = tolls + temperature * self._toll_step(toll_slope)
             parts = self._kept_within_cost(parts + temperature * self._part_pace * part_slope, rough=rough)
+            offers = np.maximum(offers + temperature * CROWD_GAIN * self.crowds.step(offer_slope, offers), 0.0)
             more_tolls, more_parts = tolls - self.shares.tolls, parts - self.shares.parts
-            turned = toll_slope @ more_tolls + part_slope @ more_parts < 0
-            speed = 1.0 if turned else self._speed
+            more_offers = offers - self.shares.offers
+            turns_back = toll_slope @ more_tolls + part_slope @ more_parts + offer_slope @ more_offers < 0
+            speed = 1.0 if turns_back else self._speed
             self._speed = (1 + (1 + 4 * speed * speed) ** 0.5) / 2
             onward = (speed - 1) / self._speed
-            ahead = self._kept_within_cost(parts + onward * more_parts, rough=rough)
-            self._ahead = Shares(tolls + onward * more_tolls, ahead)
-            self.shares = Shares(tolls, parts)
+            ahead = self._kept_within_cost(parts + onward * more_parts, rough=True)
+            self._ahead = Shares(tolls + onward * more_tolls, ahead, np.maximum(offers + onward * more_offers, 0.0))
+            self.shares = Shares(tolls, parts, offers)
         return seen
 
-    def _left(self, tolls: Floats, parts: Floats) -> tuple[Floats, Floats]:
-        """Give what each choice has to pay, and what each way leaves of its part."""
-        table = self._table.copy()
-        table[self.shared] = parts
-        table -= tolls[self.arrival]
-        left = self.own + np.bincount(self.taker, tolls, len(self.own))
-        if self.size:
-            left += np.bincount(self.sender, np.minimum.reduceat(table, self._first), len(self.own))
-        return left, table
+    def _toll_step(self, slope: Floats) -> Floats:
+        """Give steps that are short where many takers pull a source the same way, and long where they disagree."""
+        step = self._toll_pace * slope
+        together = np.bincount(self.sender, step, len(self.own)) * self._brake
+        longer: Floats = GAIN * (step - self._toll_pace * together[self.sender])
+        return longer
 
-    def _weighed_ways(self, table: Floats, temperature: float) -> tuple[Floats, Floats]:
-        if not self.size:
-            return table, np.zeros(0)
-        least = np.repeat(np.minimum.reduceat(table, self._first), self._counts)
-        weights = np.exp(np.maximum((least - table) / temperature, FAINTEST))
+    def _left(self, tolls: Floats, parts: Floats) -> tuple[Floats, Floats]:
+        """Give what each choice has to pay, and by how much each way leaves less than the others to its arrival."""
+        above = self._table.copy()
+        above[self.shared] = parts
+        above -= tolls[self.departure]
+        left = self.own.astype(np.float64)
+        left += np.bincount(self.sender, tolls, len(left))
+        if len(self.cost):
+            least = np.minimum.reduceat(above, self._first)
+            left += np.bincount(self.taker, least, len(left))
+            np.subtract(np.repeat(least, self._counts), above, out=above)
+        return left, above
+
+    def _weighed_ways(self, above: Floats, temperature: float) -> tuple[Floats, Floats]:
+        if not len(self.cost):
+            return above, np.zeros(0)
+        above *= 1.0 / temperature
+        weights: Floats = np.exp(np.maximum(above, FAINTEST, out=above), out=above)
         return weights, np.add.reduceat(weights, self._first)
 
     def _weighed_choices(self, left: Floats, temperature: float) -> Floats:
@@ -231,13 +291,14 @@ class PairSmoothing:
     def certify(self, shares: Shares) -> tuple[int, Whole]:
         """Give what every placement is charged at the least, and what each choice adds to it at the least."""
         left = self.own.copy()
-        if self.size:
+        if len(self.cost):
             tolls = np.rint(shares.tolls).astype(np.int64)
             table = self.cost.copy()
             table[self.shared] = self._whole_parts(shares.parts)
-            table -= tolls[self.arrival]
-            np.add.at(left, self.taker, tolls)
-            np.add.at(left, self.sender, np.minimum.reduceat(table, self._first))
+            table -= tolls[self.departure]
+            np.add.at(left, self.sender, tolls)
+            np.add.at(left, self.taker, np.minimum.reduceat(table, self._first))
+        self.crowds.certified(shares.offers, left)
         least = np.minimum.reduceat(left, self._start)
         return int(least.sum()), left - np.repeat(least, self._lengths)
 
@@ -253,6 +314,7 @@ class PairSmoothing:
 
 def _made(
     choices: tuple[Indices, Indices, Whole],
+    crowded: tuple[Crowds, Flags],
     sender: Indices,
     taker: Indices,
     departure: Indices,
@@ -272,6 +334,8 @@ def _made(
     if parts is None:
         parts = np.full(len(cost), -1.0)
 
+    crowds = crowded[0].restricted(crowded[1], decided, own)
+
     # A way that a taker is sure to use is paid by the source wherever it is, and free for other takers.
     groups, group = _named(group)
     sure = np.flatnonzero(decided[taker[arrival]] & (cost > 0))
@@ -284,23 +348,21 @@ def _made(
     alone = np.bincount(group, minlength=groups)[group] == 1
     certain = np.flatnonzero(alone & decided[sender[departure]] & (cost > 0))
     np.add.at(own, taker[arrival[certain]], cost[certain])
-    tolls = tolls.copy()
-    tolls[arrival[certain]] -= cost[certain]
     cost[certain] = 0
 
-    # A taker with nothing left to pay has nothing to say. Departures of the same taker and shipment share arrivals.
-    matters = np.zeros(len(taker), np.bool_)
-    matters[arrival[cost > 0]] = True
-    about = np.zeros(len(sender), np.bool_)
-    about[departure[matters[arrival]]] = True
-    still = about[departure]
+    # A taker with nothing left to pay has nothing to say. Departures of the same taker and shipment share departures.
+    matters = np.zeros(len(sender), np.bool_)
+    matters[departure[cost > 0]] = True
+    about = np.zeros(len(taker), np.bool_)
+    about[arrival[matters[departure]]] = True
+    still = about[arrival]
     departure, arrival, cost, group, parts = (
         departure[still], arrival[still], cost[still], group[still], parts[still]
     )  # fmt: skip
     there, departure = _kept(departure, len(sender))
-    sender = sender[there]
+    sender, tolls = sender[there], tolls[there]
     there, arrival = _kept(arrival, len(taker))
-    taker, tolls = taker[there], tolls[there]
+    taker = taker[there]
 
     among = np.bincount(group, minlength=groups)[group]
     shared = np.flatnonzero((among > 1) & (cost > 0))
@@ -310,11 +372,11 @@ def _made(
     in_equal_parts = cost[shared] / among[shared]
     parts = np.where(parts[shared] < 0, in_equal_parts, parts[shared])
     touching = np.bincount(sender, minlength=len(own)) + np.bincount(taker, minlength=len(own))
-    burden = touching[sender]
-    of_source = np.zeros(len(taker), np.intp)
-    of_source[arrival] = burden[departure]
-    counts = np.bincount(departure, minlength=len(sender))
-    shares = Shares(tolls, parts)
+    of_taker = np.zeros(len(sender), np.intp)
+    of_taker[departure] = touching[taker[arrival]]
+    counts = np.bincount(arrival, minlength=len(taker))
+    pace = 1.0 / (of_taker + 1.0)
+    shares = Shares(tolls, parts, crowds.offers)
     return PairSmoothing(
         variable=variable,
         site=site,
@@ -327,6 +389,7 @@ def _made(
         group=group,
         shared=shared,
         shares=shares,
+        crowds=crowds,
         _start=start,
         _lengths=lengths,
         _first=np.cumsum(counts) - counts,
@@ -335,12 +398,31 @@ def _made(
         _sharing_first=np.flatnonzero(begins),
         _limit=cost[shared[begins]].astype(np.float64),
         _table=cost.astype(np.float64),
-        _toll_pace=GAIN / (touching[taker] + of_source + 1),
-        _part_pace=GAIN / (burden[departure[shared]] + 1),
+        _toll_pace=pace,
+        _brake=1.0 / (1.0 + np.bincount(sender, pace, len(own))),
+        _part_pace=GAIN / (touching[taker[arrival[shared]]] + 1),
         _ahead=shares,
         _speed=1.0,
         _weights=np.zeros(len(own)),
     )
+
+
+def scale_of(charges: Charges) -> float:
+    """Give what a usual shipment is charged."""
+    amounts = charges.amounts[charges.amounts > 0]
+    if not len(amounts):
+        return 1.0
+    return max(1.0, float(np.median(amounts) * charges.prices.mean() / charges.unit) * charges.weight)
+
+
+def _degrees(problem: Problem) -> list[int]:
+    """Count the senders and takers of each variable."""
+    degree = [0] * len(problem.members)
+    for shipment in problem.shipments:
+        degree[shipment.source] += len(shipment.consumers)
+        for consumer in shipment.consumers:
+            degree[consumer] += 1
+    return degree
 
 
 def _named(names: Indices) -> tuple[int, Indices]:
@@ -356,4 +438,4 @@ def _kept(names: Indices, count: int) -> tuple[Indices, Indices]:
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[names]
 
 
-__all__ = ["PairSmoothing", "Shares"]
+__all__ = ["PairSmoothing", "Shares", "is_paired", "scale_of", "ways_of"]

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from typing import Protocol, Self
 
 import numpy as np
 
-from dfmesh.compiler.placement.problem import Floats, Indices, Problem
-from dfmesh.compiler.placement.smoothing import Smoothing
+from dfmesh.compiler.placement.problem import Flags, Floats, Indices, Problem
 
 SURE = 0.97
 """Weight of a site from which on a variable is fixed in any case."""
@@ -26,6 +26,28 @@ CROWD = 9
 
 DOUBTFUL = 0.6
 """Share of the variables, the least sure, from which parts start."""
+
+
+class Weighed(Protocol):
+    """What placements are made from: `Smoothing` or `PairSmoothing`.
+
+    Attributes:
+        variable: Variable of each choice, a site of a variable; choices are ordered by variable.
+        site: Site of each choice.
+    """
+
+    variable: Indices
+    site: Indices
+
+    @property
+    def weights(self) -> Floats: ...  # noqa: D102
+
+    @property
+    def starts(self) -> Indices: ...  # noqa: D102
+
+    def restricted(self, keep: Flags, *, loose: bool = False) -> Self: ...  # noqa: D102
+
+    def ascend(self, rounds: int, warm: float, cool: float, *, rough: bool = False) -> object: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +73,10 @@ class Care:
 
 WHOLE = (Care(15, 20, 0.15, 0.05, 0.01, rough=False), Care(15, 20, 0.15, 0.1, 0.02, rough=False))
 PART = Care(5, 15, 0.3, 0.1, 0.03, rough=True)
+PAIRED_PART = Care(4, 8, 0.35, 0.1, 0.03, rough=True)
 
 
-def rounded(smoothing: Smoothing, scale: float, care: Care) -> list[int]:
+def rounded(smoothing: Weighed, scale: float, care: Care) -> list[int]:
     """Give the site of each variable.
 
     Args:
@@ -74,7 +97,7 @@ def rounded(smoothing: Smoothing, scale: float, care: Care) -> list[int]:
     return found
 
 
-def _surest(smoothing: Smoothing, share: float) -> np.ndarray | None:
+def _surest(smoothing: Weighed, share: float) -> np.ndarray | None:
     """Tell which choices are left when the surest variables are fixed; None if all are."""
     starts, weights = smoothing.starts, smoothing.weights
     lengths = np.diff(np.append(starts, len(weights)))
@@ -122,13 +145,14 @@ class Parts:
 
 
 def improved(
-    smoothing: Smoothing,
+    smoothing: Weighed,
     scale: float,
     parts: Parts,
     start: tuple[list[int], int],
     total: Callable[[list[int]], int],
     trials: int,
     size: int,
+    care: Care = PART,
 ) -> tuple[list[int], int]:
     """Make parts of a placement anew, and give the cheapest with what it is charged.
 
@@ -140,6 +164,7 @@ def improved(
         total: Says what a placement is charged.
         trials: How many parts are made anew.
         size: Variables of a part.
+        care: How carefully a part is made.
     """
     chosen, least = start
     for _ in range(trials):
@@ -151,11 +176,11 @@ def improved(
         fixed = np.zeros(len(chosen), np.bool_)
         fixed[smoothing.variable[here]] = True
         keep = here | (free | ~fixed)[smoothing.variable]
-        other = rounded(smoothing.restricted(keep, loose=True), scale, PART)
+        other = rounded(smoothing.restricted(keep, loose=True), scale, care)
         found = total(other)
         if found <= least:
             chosen, least = other, found
     return chosen, least
 
 
-__all__ = ["WHOLE", "Care", "Parts", "improved", "rounded"]
+__all__ = ["PAIRED_PART", "PART", "WHOLE", "Care", "Parts", "Weighed", "improved", "rounded"]

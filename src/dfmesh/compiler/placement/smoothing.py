@@ -142,6 +142,10 @@ class Smoothing:
         """How many offers there are, which is what an ascent costs per round."""
         return len(self.taker)
 
+    def raised(self, rounds: int, warm: float, cool: float) -> tuple[int, Whole]:
+        """Raise the bound as `ascend` does, and give it as `certify` does."""
+        return self.certify(self.ascend(rounds, warm, cool))
+
     def ascend(self, rounds: int, warm: float, cool: float, *, rough: bool = False) -> Floats:
         """Raise the bound.
 

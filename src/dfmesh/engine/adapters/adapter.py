@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dfmesh.config import AdapterSpec
-from dfmesh.engine.adapters.binding import Bind, Binding
+from dfmesh.engine.adapters.binding import Bind, BindAll, Binding
 from dfmesh.engine.adapters.calling import AdapterKind, annotations_of, is_stream
 
 
@@ -21,9 +21,10 @@ class Adapter:
             a function without arguments that calls it. What that returns depends on `kind`: the result, an
             awaitable, an iterator or an async iterator. Raises AdapterArgumentError for what is unknown or missing,
             SecretError for a secret that is not there.
+        bind_all: The same for several calls, at least one, that give the same parameters.
     """
 
-    __slots__ = ("_streams", "bind", "kind", "spec", "target")
+    __slots__ = ("_streams", "bind", "bind_all", "kind", "spec", "target")
 
     def __init__(
         self, spec: AdapterSpec, kind: AdapterKind, target: Any, call: Callable[..., Any], binding: Binding
@@ -32,6 +33,7 @@ class Adapter:
         self.kind = kind
         self.target = target
         self.bind: Bind = binding.function()
+        self.bind_all: BindAll = binding.functions()
         annotations = annotations_of(call)
         self._streams = frozenset(
             parameter

@@ -11,10 +11,15 @@ from typing import Any
 
 from dfmesh.api import Parameter, did_you_mean
 from dfmesh.config import AdapterSpec, ArgumentSource, Constant, FromParameter, FromProvider, FromSecrets, FromSite
+from dfmesh.config.fitting import Judge, fit_of, is_stream
 from dfmesh.engine.adapters.calling import Signature
 from dfmesh.engine.adapters.errors import AdapterArgumentError, AdapterLoadError
 
 Bind = Callable[[dict[str, Any]], Callable[[], Any]]
+BindAll = Callable[[list[dict[str, Any]]], list[Callable[[], Any]]]
+Check = tuple[str, set[type] | frozenset[type], Judge]
+"""Name of a parameter, types that fit it, and what judges values of others."""
+
 Fetch = Callable[[FromSecrets | FromProvider | FromSite], Callable[[], Any]]
 
 
@@ -55,6 +60,10 @@ class Binding:
             name for name, parameter in self._parameters.items() if parameter.required and self.keywords.get(name)
         )
         self._check_signature()
+        fits = {
+            one.name: fit_of(one) for one in (*self._parameters.values(), *spec.exposed) if one.name in self.keywords
+        }
+        self._checks: list[Check] = [(name, fit.quick, fit.judge) for name, fit in fits.items() if fit is not None]
 
     def _from_operation(self) -> dict[str, ArgumentSource]:
         always = [name for name, parameter in self._parameters.items() if parameter.required or parameter.has_default]
@@ -111,20 +120,41 @@ class Binding:
 
     # -- calls
 
+    def functions(self) -> BindAll:
+        """Give the function that binds the arguments of several calls, which give the same parameters."""
+        if not self._is_direct():
+            bind = self._mapped()
+            return lambda given: list(map(bind, given))
+        call, known, needed, complain = self._call, frozenset(self.keywords), self._needed, self._complain
+
+        def bind_all(given: list[dict[str, Any]]) -> list[Callable[[], Any]]:
+            names = given[0].keys()
+            if not (names <= known and needed <= names):
+                complain(given[0])
+            return [partial(call, **arguments) for arguments in given]
+
+        return bind_all
+
+    def _is_direct(self) -> bool:
+        is_same = all(keywords == (name,) for name, keywords in self.keywords.items())
+        return is_same and not self._constants and not self._fetched
+
     def function(self) -> Bind:
         """Give the function that binds the arguments of one call."""
-        is_direct = not self._constants and not self._fetched
-        is_same = all(keywords == (name,) for name, keywords in self.keywords.items())
-        return self._direct() if is_direct and is_same else self._mapped()
+        return self._direct() if self._is_direct() else self._mapped()
 
     def _direct(self) -> Bind:
         """The common case: parameters are handed over under their own names."""
         call, known, needed, complain = self._call, frozenset(self.keywords), self._needed, self._complain
+        checks, check = self._checks, self._check
 
         def bind(arguments: dict[str, Any]) -> Callable[[], Any]:
             names = arguments.keys()
             if not (names <= known and needed <= names):
                 complain(arguments)
+            for name, quick, judge in checks:
+                if type(arguments.get(name)) not in quick:
+                    check(name, judge, arguments)
             return partial(call, **arguments)
 
         return bind
@@ -133,11 +163,15 @@ class Binding:
         call, keywords, needed, complain = self._call, self.keywords, self._needed, self._complain
         constants, fetched = self._constants, tuple(self._fetched)
         unused = self._unused_are_errors()
+        checks, check = self._checks, self._check
 
         def bind(arguments: dict[str, Any]) -> Callable[[], Any]:
             names = arguments.keys()
             if not (names <= keywords.keys() and needed <= names) or (unused and not unused.isdisjoint(names)):
                 complain(arguments)
+            for name, quick, judge in checks:
+                if type(arguments.get(name)) not in quick:
+                    check(name, judge, arguments)
             given = dict(constants)
             for name, value in arguments.items():
                 for keyword in keywords[name]:
@@ -154,6 +188,14 @@ class Binding:
         if self._spec.arguments is not None:
             return frozenset()
         return frozenset(name for name, keywords in self.keywords.items() if not keywords)
+
+    def _check(self, name: str, judge: Judge, arguments: dict[str, Any]) -> None:
+        """Refuse an argument that is not what the parameter takes by this site's own declaration."""
+        if name not in arguments or is_stream(arguments[name]):
+            return
+        mismatch = judge(arguments[name])
+        if mismatch:
+            raise AdapterArgumentError(f"{name} {mismatch}")
 
     def _complain(self, arguments: dict[str, Any]) -> None:
         operation = self._spec.operation

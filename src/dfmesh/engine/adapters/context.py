@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -125,6 +125,8 @@ class Site:
         if local:
             base = str(self.directory / Path(base).expanduser())
         path = f"{base.rstrip('/')}/{os.fspath(subpath)}" if subpath else base
+        if local and not config.base_path:
+            _close_to_others(Path(base))
         return storage_directory(config.protocol, config.storage_options, path)
 
     def _user_cache(self) -> str:
@@ -135,6 +137,13 @@ class Site:
     def telemetry_span(self, name: str, attributes: Mapping[str, Any] | None = None) -> Iterator[None]:
         """Mark a part of an adapter's work. dfmesh measures calls by itself; DFM adapters may use this."""
         yield None
+
+
+def _close_to_others(directory: Path) -> None:
+    """Take the rights of others away from a directory of dfmesh's own that an older one made, if there is one."""
+    with suppress(OSError):
+        if directory.stat().st_mode & 0o077:
+            directory.chmod(0o700)
 
 
 class Provider:

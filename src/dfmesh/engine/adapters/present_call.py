@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -126,6 +127,15 @@ in_this_task: ContextVar[ThisCall | None] = ContextVar("dfmesh call", default=No
 A thread that runs a plain function sets it when the adapter first asks for its call: that costs too much to be done for
 each.
 """
+
+
+def _leave_call() -> None:
+    """Take note that a forked child carries out no call: nobody hears there what it prints, and nobody stops it."""
+    on_this_thread.find = on_this_thread.find_tell = None
+    in_this_task.set(None)
+
+
+os.register_at_fork(after_in_child=_leave_call)
 
 
 def running_call() -> ThisCall | None:

@@ -6,9 +6,10 @@ import os
 import textwrap
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from types import TracebackType
+
+import msgspec
 
 from dfmesh.config import FederationConfig
 from dfmesh.errors import DfmeshError
@@ -19,13 +20,13 @@ MAX_MESSAGE = 10_000
 MAX_TRACEBACK = 20_000
 """Characters of a traceback that travel; what is in the middle of a longer one is left out."""
 
+_READ_ONLY = "what an adapter is given others may read, too; change a copy of it: array.copy()"
 _MAX_CAUSES = 3
 _MAX_CAUSE = 300
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 
-@dataclass(frozen=True, slots=True)
-class Raised:
+class Raised(msgspec.Struct, frozen=True):
     """An exception as text; nothing of it keeps the exception or its frames alive.
 
     Attributes:
@@ -33,7 +34,8 @@ class Raised:
         message: What it says.
         traceback: Without dfmesh's own frames before the adapter's; empty for an error of dfmesh itself.
         raised_at: File and line, as `file:line`; empty for an error of dfmesh itself.
-        caused_by: What it was raised from, such as `caused by KeyError: 'us' [stations.py:40]`; empty if nothing.
+        caused_by: What it was raised from, such as `caused by KeyError: 'us' [stations.py:40]`; before that how often
+            the operation was called, and what to do about it, where that is known; empty if nothing.
     """
 
     kind: str
@@ -41,6 +43,25 @@ class Raised:
     traceback: str = ""
     raised_at: str = ""
     caused_by: str = ""
+
+    def after_calls(self, count: int) -> Raised:
+        """Add how often the operation was called, if more than once; this is what the last call raised."""
+        if count == 1:
+            return self
+        more = f"; {self.caused_by}" if self.caused_by else ""
+        return msgspec.structs.replace(self, caused_by=f"it was called {count} times{more}")
+
+
+class RemoteRaised(Exception):  # noqa: N818 - stands for an error, is none of its own
+    """An adapter in another process has raised.
+
+    Attributes:
+        raised: What.
+    """
+
+    def __init__(self, raised: Raised) -> None:
+        self.raised = raised
+        super().__init__(f"{raised.kind}: {raised.message}")
 
 
 class OwnCode:
@@ -100,7 +121,9 @@ def describe(error: BaseException, own: OwnCode) -> Raised:
     frames = _adapter_frames(error)
     trace = _text(lambda: "".join(traceback.format_exception(type(error), error, frames)), MAX_TRACEBACK)
     place = place or own.last(error.__traceback__)
-    return Raised(kind, message, trace, place, ", ".join(_causes(error, own)))
+    origin = ", ".join(_causes(error, own))
+    advice = _READ_ONLY if isinstance(error, ValueError) and "read-only" in message else ""
+    return Raised(kind, message, trace, place, "; ".join(filter(None, (advice, origin))))
 
 
 def _causes(error: BaseException, own: OwnCode) -> Iterator[str]:

@@ -108,5 +108,23 @@ def storage_directory(protocol: str, options: Mapping[str, Any], path: str) -> P
         import fsspec
 
         directory = StoragePath(fsspec.filesystem(protocol, **options), path)
-    directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True)
+    else:
+        make_private(directory)
     return directory
+
+
+def make_private(directory: Path) -> None:
+    """Make a directory, and those above it that are missing, for the owner of the process alone; leave what is there.
+
+    Args:
+        directory: The directory.
+
+    Raises:
+        FileExistsError: If there is a file of that name.
+    """
+    if directory.is_dir():
+        return
+    if not directory.parent.is_dir():
+        make_private(directory.parent)
+    directory.mkdir(mode=0o700, exist_ok=True)

@@ -1,6 +1,7 @@
 """Adapters whose calls run in processes of their own: `isolation: process` in the federation file."""
 
-from dfmesh.engine.isolation.remote_call import RemoteRaised, RemoteStream
+from dfmesh.engine.adapters.raised import RemoteRaised
+from dfmesh.engine.isolation.remote_call import RemoteStream
 from dfmesh.engine.isolation.worker_process import AdapterProcessError
 from dfmesh.engine.isolation.worker_processes import WorkerProcesses
 

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from dfmesh.engine.adapters import Raised
 from dfmesh.engine.call_lines import TakeLines
 from dfmesh.engine.isolation import messages
 from dfmesh.engine.isolation.channel import NO_VALUE, Undecoded
@@ -18,18 +17,6 @@ FEED_WINDOW = 32
 
 STOP_SECONDS = 1.0
 """Time that a worker has to stop a call; then it is ended itself."""
-
-
-class RemoteRaised(Exception):  # noqa: N818 - stands for an error, is none of its own
-    """An adapter in another process has raised.
-
-    Attributes:
-        raised: What.
-    """
-
-    def __init__(self, raised: Raised) -> None:
-        self.raised = raised
-        super().__init__(f"{raised.kind}: {raised.message}")
 
 
 class RemoteCall:

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from dfmesh import values
 from dfmesh.config import FederationConfig
 from dfmesh.engine.adapters import Adapter, Raised, SiteAdapters, describe
 from dfmesh.engine.call_lines import Whose
@@ -133,7 +134,7 @@ class Worker:
         """As `CallOutcome.returned`."""
         self._calls.flush_lines()
         try:
-            self._channel.send(messages.Returned(), value)
+            self._channel.send(messages.Returned(), values.private_copy(value))
         except ValueEncodingError as error:
             self._raise(Raised(type(error).__name__, str(error)))
 
@@ -163,7 +164,7 @@ class Worker:
         """As `CallOutcome.items`; they are asked for one by one."""
         try:
             for value in given:
-                self._channel.send(messages.Item(), value)
+                self._channel.send(messages.Item(), values.private_copy(value))
         except ValueEncodingError as error:
             self._calls.drop(_CALL)
             self._raise(Raised(type(error).__name__, str(error)))

@@ -9,10 +9,11 @@ from collections import defaultdict
 from typing import Any
 
 from dfmesh.engine.adapters import Raised, SiteAdapters
+from dfmesh.engine.adapters.raised import RemoteRaised
 from dfmesh.engine.call_lines import TakeLines
 from dfmesh.engine.isolation import messages
 from dfmesh.engine.isolation.channel import Undecoded
-from dfmesh.engine.isolation.remote_call import RemoteCall, RemoteRaised, RemoteStream
+from dfmesh.engine.isolation.remote_call import RemoteCall, RemoteStream
 from dfmesh.engine.isolation.worker_process import AdapterProcessError, WorkerProcess
 from dfmesh.engine.live_input import LiveInput, StreamBrokenError
 from dfmesh.engine.worker_threads import WorkerThreads

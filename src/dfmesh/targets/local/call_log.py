@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import tempfile
 from collections.abc import Sequence
 from struct import Struct
 
@@ -31,6 +30,8 @@ def make_table() -> int:
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("dfmesh-calls", os.MFD_CLOEXEC)
     else:
+        import tempfile
+
         with tempfile.TemporaryFile() as file:
             descriptor = os.dup(file.fileno())
     os.ftruncate(descriptor, TABLE_SIZE)
@@ -82,8 +83,11 @@ class CallLog:
 
     def all_ended(self, slots: list[int]) -> None:
         """Note the end of the calls in these slots."""
-        for slot in slots:
-            self.ended(slot)
+        table = self._table
+        used = [slot for slot in slots if slot != _NO_SLOT]
+        for slot in used:
+            table[slot] = _FREE
+        self._free += used
 
     def beat(self) -> None:
         """Say that the event loop turns."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from dfmesh.engine.messages import AnyMessage, Payload, SiteLost
+from dfmesh.engine.messages import AnyMessage, EndJob, JobStarted, Payload, SiteLost
 from dfmesh.targets import payloads
 from dfmesh.targets.local.link import Link
 from dfmesh.targets.local.shared import Segment, SegmentPool, available
 from dfmesh.targets.wire import Codec, WireError
 
 _IDLE_SECONDS = 20.0
+_PATIENT = frozenset({JobStarted, EndJob})
 
 Receive = Callable[[str, AnyMessage], None]
 
@@ -42,7 +44,8 @@ class LocalCarrier:
         self._loop = asyncio.get_running_loop()
         self._on_broken = on_broken
         self._codec = Codec(AnyMessage)
-        self._pool = SegmentPool(self._retire, self._trim_later) if share and available() else None
+        self._pool = SegmentPool(self._retire, self._grown, self._array_ended) if share and available() else None
+        self._collecting = False
         self._trim_timer: asyncio.TimerHandle | None = None
         self._links: dict[str, Link] = {}
         self._waiting_for_room: list[Callable[[], None]] = []
@@ -80,6 +83,8 @@ class LocalCarrier:
         """Close all connections."""
         for peer in list(self._links):
             self.remove(peer)
+        if self._pool is not None:
+            self._pool.close()
         if self._trim_timer is not None:
             self._trim_timer.cancel()
 
@@ -95,7 +100,7 @@ class LocalCarrier:
         """Queue a message and return its size in bytes; 0 if the peer is gone, or is ourselves."""
         link = self._links.get(peer)
         if link is not None:
-            return link.send(message)
+            return link.send(message, patient=type(message) in _PATIENT and message.patient)  # type: ignore[union-attr]
         if peer == self.name:
             self._loop.call_soon(self.receive, peer, message)
         return 0
@@ -115,8 +120,11 @@ class LocalCarrier:
 
     def crowded(self, peers: Iterable[str]) -> bool:
         """As `Gauge.crowded`."""
-        links = self._links
-        return any(peer in links and links[peer].crowded for peer in peers)
+        for peer in peers:
+            link = self._links.get(peer)
+            if link is not None and link.crowded:
+                return True
+        return False
 
     def when_roomy(self, call: Callable[[], None]) -> None:
         """As `Gauge.when_roomy`."""
@@ -126,6 +134,10 @@ class LocalCarrier:
         waiting, self._waiting_for_room = self._waiting_for_room, []
         for call in waiting:
             call()
+
+    def new_array(self, shape: tuple[int, ...], described: Any) -> Any:
+        """Make an array in shared memory, on any thread, for `values.give_new_arrays`; None if there is none for it."""
+        return None if self._pool is None else self._pool.new_array(shape, described)
 
     @property
     def shared_in_use(self) -> int:
@@ -141,6 +153,20 @@ class LocalCarrier:
         if type(message) is SiteLost:
             raise WireError("it told of the loss of a site, which only the supervisor may")
         self.receive(peer, message)
+
+    def _grown(self) -> None:
+        with contextlib.suppress(RuntimeError):  # The loop is closed, and all is given back with the process.
+            self._loop.call_soon_threadsafe(self._trim_later)
+
+    def _array_ended(self) -> None:
+        if self._pool is not None and not self._collecting:
+            self._collecting = True
+            with contextlib.suppress(RuntimeError):  # As above.
+                self._loop.call_soon_threadsafe(self._collect, self._pool)
+
+    def _collect(self, pool: SegmentPool) -> None:
+        self._collecting = False
+        pool.collect()
 
     def _trim_later(self) -> None:
         if self._trim_timer is None and self._pool is not None:

@@ -14,8 +14,10 @@ from struct import Struct
 from struct import error as StructError  # noqa: N812
 from typing import Any
 
-from dfmesh.targets.local.shared import SHARE_FROM, MappedSegments, Place, Segment, SegmentPool
-from dfmesh.targets.wire import FIRST_NOTICE, IN_BAND, Attachment, Codec, FrameReader, Spot, WireError, notice
+from dfmesh.targets.local.attached_frame import AttachedFrame
+from dfmesh.targets.local.lending import Lending
+from dfmesh.targets.local.shared import MappedSegments, Segment, SegmentPool
+from dfmesh.targets.wire import FIRST_NOTICE, Attachment, Codec, FrameReader, Spot, WireError, notice
 
 _SEGMENT, _RELEASE, _FORGET = range(FIRST_NOTICE, FIRST_NOTICE + 3)
 _SEGMENT_BODY = Struct("<IQ")  # number, size; its descriptor comes with the frame
@@ -23,10 +25,14 @@ _RELEASE_BODY = Struct("<IQ")  # number, offset
 _FORGET_BODY = Struct("<I")  # number
 _SOCKET_BUFFER = 1024 * 1024
 _WRITE_AT_ONCE = 4 * 1024 * 1024
+_WRITE_EARLY = 2 * 1024 * 1024
 _MOST_DESCRIPTORS = 64
 
 CROWDED_BYTES = 8 * 1024 * 1024
 """Bytes that wait for a peer from which on no more work for it is begun here."""
+
+PATIENCE = 0.001
+"""Seconds that a message which nobody waits for may wait for another one: to wake a process twice costs more."""
 
 ROOMY_BYTES = 2 * 1024 * 1024
 """Bytes that may still wait when work is begun again."""
@@ -50,6 +56,9 @@ class _WithDescriptor:
         """Close our copy of a connection that was handed over; a segment stays."""
         if isinstance(self._owner, socket.socket):
             self._owner.close()
+
+
+Chunk = bytearray | memoryview | bytes | _WithDescriptor | AttachedFrame
 
 
 class Link:
@@ -106,24 +115,25 @@ class Link:
         self._on_room = on_room
         self._received_before = 0
         self._socket: socket.socket | None = None
-        self._dropped: deque[tuple[MappedSegments, int, int]] = deque()
+        self._dropped: deque[tuple[MappedSegments, Spot]] = deque()
         self._waking = False
         self._detaching = False
+        self._patient = False
         self._reset()
 
     def _reset(self) -> None:
         self._broken = False
-        self._queue: deque[bytearray | memoryview | bytes | _WithDescriptor] = deque()
+        self._queue: deque[Chunk] = deque()
         self._tail: bytearray | None = None
         self.outbox_bytes = 0
+        self._unwritten = 0  # bytes copied into shared memory of which the peer was not told
         self.crowded = False
         self._scheduled = True  # a flush will come: here from `attach`
         self._blocked = False
         self._shares_descriptors = True
         self._descriptors: deque[int] = deque()
-        self._announced: set[int] = set()
-        self._leases: dict[tuple[int, int], list[Place]] = {}
-        self._mapped = mapped = MappedSegments(lambda number, offset: self._view_dropped(mapped, number, offset))
+        self._lending = Lending(self._pool, self._announce)
+        self._mapped = mapped = MappedSegments(lambda spot: self._view_dropped(mapped, spot))
         self._reader = FrameReader(
             self._codec, partial(self._on_message, self.peer), self._on_notice, self._find_shared
         )
@@ -183,7 +193,7 @@ class Link:
         self._close()
         self._broken = True
         self._clear_queue()
-        self._leases.clear()
+        self._lending.all_returned()
         if not self._detaching:
             self._on_broken(self, reason, to_blame)
 
@@ -203,8 +213,12 @@ class Link:
 
     # Sending.
 
-    def send(self, message: Any) -> int:
+    def send(self, message: Any, *, patient: bool = False) -> int:
         """Queue a message and return its size, with buffers; 0 if the peer is gone.
+
+        Args:
+            message: The message.
+            patient: Whether it may wait a moment for another one to go with.
 
         Raises:
             WireError: the message cannot be encoded; nothing was queued.
@@ -225,8 +239,21 @@ class Link:
         if self.outbox_bytes > CROWDED_BYTES:
             self.crowded = True
         if not self._scheduled:
-            self._schedule()
+            if patient:
+                self._be_patient()
+            else:
+                self._schedule()
         return size
+
+    def _be_patient(self) -> None:
+        if not self._patient:
+            self._patient = True
+            self._loop.call_later(PATIENCE, self._lose_patience)
+
+    def _lose_patience(self) -> None:
+        self._patient = False
+        if self._queue and not self._scheduled:
+            self._flush()
 
     def send_connection(self, message: Any, connection: socket.socket) -> None:
         """Queue a message together with a connection, which is the peer's from then on."""
@@ -236,21 +263,24 @@ class Link:
 
     def forget(self, segment: Segment) -> None:
         """Tell the peer, if it knows the segment, that nothing will come in it any more."""
-        if segment.number in self._announced:
-            self._announced.discard(segment.number)
+        if self._lending.forget(segment):
             self._notify(_FORGET, _FORGET_BODY.pack(segment.number))
 
     def _notify(self, kind: int, body: bytes) -> None:
+        self._extend(notice(kind, body))
+
+    def _extend(self, data: bytes | bytearray) -> None:
         if self._tail is None:
             self._tail = bytearray()
             self._queue.append(self._tail)
-        told = notice(kind, body)
-        self._tail += told
-        self.outbox_bytes += len(told)
+        self._tail += data
+        self.outbox_bytes += len(data)
         if not self._scheduled:
             self._schedule()
 
-    def _append(self, chunk: bytearray | memoryview | bytes | _WithDescriptor) -> None:
+    def _append(self, chunk: Chunk) -> None:
+        if self._tail is not None and not self._tail:
+            self._queue.pop()
         self._queue.append(chunk)
         self.outbox_bytes += len(chunk)
         self._tail = None
@@ -265,38 +295,39 @@ class Link:
         """Say in the frame at `start` where its buffers are, and queue those that go behind it."""
         frame = out[start:]
         del out[start:]  # making room in the pool may queue notices, which must not get into the frame
-        places = [self._place(attachment) for attachment in attachments]
-        spots = [
-            Spot(IN_BAND, 0, len(attachment.view))
-            if place is None
-            else Spot(place.segment.number, place.offset, len(attachment.view))
-            for place, attachment in zip(places, attachments, strict=True)
-        ]
-        self._codec.end_frame(frame, 0, spots)
-        for place in places:
-            if place is not None:
-                self._lend(place)
-        self._append(frame)
-        for place, attachment in zip(places, attachments, strict=True):
-            if place is None and len(attachment.view):
-                self._append(attachment.view)
-        return len(frame) + sum(spot.size for spot in spots)
+        places = [self._lending.place(attachment) for attachment in attachments]
+        attached = AttachedFrame(self._codec, frame, attachments, places)
+        for place in attached.places:
+            self._lending.lend(place)
+        if attached.copying:
+            attached.when_copied(self._copied)
+            self._append(attached)
+            return attached.size
+        completed, behind = attached.complete(self._lending.take_back)
+        self._extend(completed)
+        for view in behind:
+            self._append(view)
+        if attached.places:
+            self._unwritten += attached.size
+            if self._unwritten >= _WRITE_EARLY:
+                self._write_early()
+        return attached.size
 
-    def _place(self, attachment: Attachment) -> Place | None:
-        if self._pool is None or len(attachment.view) < SHARE_FROM:
-            return None
-        if attachment.place is None:
-            attachment.place = self._pool.place(attachment.view)
-        place: Place | None = attachment.place
-        return place
+    def _copied(self) -> None:
+        """A buffer is in shared memory now, and something may wait for that."""
+        if not self._scheduled:
+            self._flush()
 
-    def _lend(self, place: Place) -> None:
-        segment = place.segment
-        self._leases.setdefault((segment.number, place.offset), []).append(place)
-        if segment.number not in self._announced:
-            self._announced.add(segment.number)
-            body = _SEGMENT_BODY.pack(segment.number, segment.size)
-            self._append(_WithDescriptor(notice(_SEGMENT, body), segment.descriptor, segment))
+    def _write_early(self) -> None:
+        """Let the peer begin with some buffers while others are being copied here, in the same turn of the loop."""
+        if self._socket is not None and not self._blocked:
+            # What is left, and what is wrong, is dealt with by the flush that is to come.
+            with contextlib.suppress(OSError):
+                self._write(self._socket)
+
+    def _announce(self, segment: Segment) -> None:
+        body = _SEGMENT_BODY.pack(segment.number, segment.size)
+        self._append(_WithDescriptor(notice(_SEGMENT, body), segment.descriptor, segment))
 
     def _flush(self) -> None:
         connection = self._socket
@@ -321,14 +352,20 @@ class Link:
         self._blocked = not done
 
     def _write(self, connection: socket.socket) -> bool:
-        """Send what is queued; False if some is left because others are to have their turn."""
+        """Send what is queued and can be; False if some is left because others are to have their turn."""
         self._tail = None
+        self._unwritten = 0
         queue = self._queue
         budget = _WRITE_AT_ONCE
         while queue:
             if budget <= 0:
                 return False
             chunk = queue[0]
+            if isinstance(chunk, AttachedFrame):
+                if chunk.copying:
+                    return True  # `_copied` goes on.
+                self._complete_first(chunk)
+                continue
             if isinstance(chunk, _WithDescriptor):
                 rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", [chunk.descriptor]))]
                 sent = connection.sendmsg([chunk.data], rights)
@@ -345,6 +382,13 @@ class Link:
             if self._blocked:
                 self.full_bytes += sent
         return True
+
+    def _complete_first(self, attached: AttachedFrame) -> None:
+        frame, behind = attached.complete(self._lending.take_back)
+        self._queue.popleft()
+        self._queue.extendleft(reversed(behind))
+        self._queue.appendleft(frame)
+        self.outbox_bytes += len(frame) + sum(map(len, behind)) - len(attached)
 
     # Receiving.
 
@@ -394,7 +438,7 @@ class Link:
     def _on_notice(self, kind: int, body: bytes) -> None:
         try:
             if kind == _RELEASE:
-                self._return_lease(*_RELEASE_BODY.unpack(body))
+                self._lending.returned(*_RELEASE_BODY.unpack(body))
             elif kind == _SEGMENT:
                 self._map(*_SEGMENT_BODY.unpack(body))
             elif kind == _FORGET:
@@ -412,17 +456,9 @@ class Link:
             raise WireError("shared memory without a descriptor")
         self._mapped.add(number, size, descriptor)
 
-    def _return_lease(self, number: int, offset: int) -> None:
-        places = self._leases.get((number, offset))
-        if not places:
-            raise WireError("it gave back memory that it did not have")
-        places.pop()
-        if not places:
-            del self._leases[number, offset]
-
-    def _view_dropped(self, mapped: MappedSegments, number: int, offset: int) -> None:
+    def _view_dropped(self, mapped: MappedSegments, spot: Spot) -> None:
         """Runs in any thread, at any moment: the garbage collector calls it."""
-        self._dropped.append((mapped, number, offset))
+        self._dropped.append((mapped, spot))
         if not self._waking:
             self._waking = True
             with contextlib.suppress(RuntimeError):  # the loop is closed, and the connection with it
@@ -431,6 +467,7 @@ class Link:
     def _send_releases(self) -> None:
         self._waking = False
         while self._dropped:
-            mapped, number, offset = self._dropped.popleft()
+            mapped, spot = self._dropped.popleft()
+            mapped.let_go(spot)
             if mapped is self._mapped and not self._broken:
-                self._notify(_RELEASE, _RELEASE_BODY.pack(number, offset))
+                self._notify(_RELEASE, _RELEASE_BODY.pack(spot.segment, spot.offset))

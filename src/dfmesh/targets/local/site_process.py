@@ -13,7 +13,10 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+if __name__ == "__main__":
+    gc.disable()  # until all is loaded: what imports leave behind stays for good, and looking through it takes time
 
 import msgspec
 
@@ -23,6 +26,7 @@ from dfmesh.engine.messages import AnyMessage, SiteLost
 from dfmesh.engine.stopping import hush_late_stops, let_sleep_be_stopped
 from dfmesh.errors import DfmeshError
 from dfmesh.processes import lifeline
+from dfmesh.processes.forking import give_back_in_forks
 from dfmesh.processes.output import leave, log_to_standard_error, write_lines
 from dfmesh.targets.local.call_log import CallLog
 from dfmesh.targets.local.carrier import LocalCarrier
@@ -38,9 +42,12 @@ from dfmesh.targets.local.control import (
     Stop,
     Traffic,
 )
-from dfmesh.targets.local.door import Door
 from dfmesh.targets.local.link import Link
 from dfmesh.targets.wire import Codec, WireError
+from dfmesh.values import give_new_arrays
+
+if TYPE_CHECKING:
+    from dfmesh.targets.local.door import Door
 
 _STOP_SECONDS = 0.4
 
@@ -79,10 +86,16 @@ class SiteProcess:
         self._site = site
         self._arguments = arguments
         self._carrier = LocalCarrier(site, arguments.peers, self._link_broken, share=not arguments.call_by_port)
+        give_new_arrays(self._carrier.new_array)
         self._runner: Runner | None = None
         self._control = Link(SUPERVISOR, Codec(AnyControl), self._handle, self._supervisor_gone)
-        self._door = Door(self._carrier.connect, self._call_failed) if arguments.call_by_port else None
+        self._door = self._open_door() if arguments.call_by_port else None
         self._stopping: asyncio.Task[None] | None = None
+
+    def _open_door(self) -> Door:
+        from dfmesh.targets.local.door import Door
+
+        return Door(self._carrier.connect, self._call_failed)
 
     def start(self, federation: str, make_runner: RunnerFactory) -> None:
         """Read the configuration, make the runner and say that we are ready."""
@@ -93,6 +106,7 @@ class SiteProcess:
         if self._arguments.beat_seconds > 0:
             self._beat(calls)
         gc.freeze()  # what is loaded now stays for good: no collection has to look at it again
+        gc.enable()
         self._control.attach(socket.socket(fileno=self._arguments.control))
         self._control.send(Ready(0 if self._door is None else self._door.port))
 
@@ -194,6 +208,7 @@ def _start(
     try:
         lifeline.watch_starter(arguments.client, loop)
         process = SiteProcess(site, arguments)
+        give_back_in_forks(signal.SIGTERM)
         loop.add_signal_handler(signal.SIGTERM, process.stop)
         process.start(federation, make_runner())
     except DfmeshError as error:

@@ -263,6 +263,7 @@ class Supervisor:
             self._untold.clear()
             self._on_homesite_lost(reason, running)
         self._tell(site.name, reason, running)
+        self._introduce()  # some may have waited for what it did not say
         if self._loop.time() - site.started_at > _STEADY_SECONDS:
             site.deaths = 0
         delay = min(_FIRST_DELAY * 2 ** (site.deaths - 1), _LONGEST_DELAY) if site.deaths else 0.0
@@ -361,6 +362,9 @@ class Supervisor:
     def _introduce(self) -> None:
         """Connect every two that are ready and have no unsettled loss between them."""
         unsettled = {frozenset((dead, other)) for dead, others in self._unnoted.values() for other in others}
+        # A homesite that died meanwhile was not told of the loss. It must not begin a job with the next life of a site
+        # while another one still takes the last life for it.
+        unsettled |= {frozenset((dead, self._homesite)) for dead, others in self._unnoted.values() if others}
         ready = [site for site in self._sites.values() if site.ready]
         for first, second in itertools.combinations(ready, 2):
             pair = frozenset((first.name, second.name))

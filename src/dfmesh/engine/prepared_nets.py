@@ -1,0 +1,100 @@
+"""What a site has made of the nets that it was sent, so that the next job with the same net begins at once."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from dfmesh.engine.call_plan import CallPlan
+from dfmesh.engine.net_runner import NetRunner
+from dfmesh.netir import Call, NetIR, Reduce
+
+REMEMBERED = 32
+"""Nets of which a site keeps what it made of them; a pipeline is often submitted many times in a row."""
+
+IDLE = 16
+"""Runners that are kept per net: as many jobs with the same net can go on at a time and all begin at once."""
+
+
+class PreparedNet:
+    """A net that is ready to run one job, and then another one.
+
+    Attributes:
+        net: The net.
+        data: The same as it came.
+        runner: Runs it.
+        plans: How calls are made, by position of the transition; None for one that makes none.
+        senders: Site that sends along each arriving route, and the length of its frames.
+    """
+
+    __slots__ = ("data", "net", "plans", "runner", "senders")
+
+    def __init__(self, net: NetIR, data: bytes) -> None:
+        """Prepare a net.
+
+        Args:
+            net: The net.
+            data: The same as it came.
+
+        Raises:
+            ValueDecodingError: a constant in it is not a value.
+        """
+        self.net = net
+        self.data = data
+        self.runner = NetRunner(net)
+        self.plans = [_plan(transition.ir.action) for transition in self.runner.wired.transitions]
+        self.senders = self.runner.wired.senders()
+
+
+class PreparedNets:
+    """Those of one site."""
+
+    def __init__(self, objections: Callable[[NetIR], list[str]]) -> None:
+        """Begin with none.
+
+        Args:
+            objections: Says why the site will not run a net; always says the same of the same one.
+        """
+        self._objections = objections
+        self._idle: OrderedDict[bytes, tuple[NetIR, list[PreparedNet]]] = OrderedDict()
+
+    def take(self, data: bytes) -> tuple[PreparedNet | None, list[str]]:
+        """Give a net that is ready to run, or why the site will not run it.
+
+        Args:
+            data: The net, as `NetIR.to_bytes` made it.
+
+        Raises:
+            ValueDecodingError: a constant in it is not a value.
+            msgspec.DecodeError: the bytes are no net.
+        """
+        known = self._idle.get(data)
+        if known is None:
+            net = NetIR.from_bytes(data)
+            reasons = self._objections(net)
+            if reasons:
+                return None, reasons
+            prepared = PreparedNet(net, data)
+            self._idle[data] = (net, [])
+            if len(self._idle) > REMEMBERED:
+                self._idle.popitem(last=False)
+            return prepared, []
+        self._idle.move_to_end(data)
+        net, idle = known
+        return (idle.pop() if idle else PreparedNet(net, data)), []
+
+    def give_back(self, prepared: PreparedNet) -> None:
+        """Take back a net whose job has ended, unless something of that is left in it."""
+        known = self._idle.get(prepared.data)
+        if known is not None and len(known[1]) < IDLE and prepared.runner.renew():
+            known[1].append(prepared)
+
+
+def _plan(action: Any) -> CallPlan | None:
+    if isinstance(action, Call | Reduce):
+        return CallPlan(action.operation, action.provider, action.retries, action.timeout)
+    return None
+
+
+__all__ = ["IDLE", "REMEMBERED", "PreparedNet", "PreparedNets"]

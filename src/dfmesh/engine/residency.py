@@ -1,0 +1,159 @@
+"""What a site's own rules of residency say about the part of a job that it is asked to run, whoever compiled it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from dfmesh.config import ResidencyRule
+from dfmesh.engine.adapters import SiteAdapters
+from dfmesh.errors import DfmeshError, SourceLocation
+from dfmesh.netir import (
+    NOTHING_BOUND,
+    BoundValues,
+    Breach,
+    Call,
+    NetIR,
+    Reduce,
+    Route,
+    Sites,
+    Transition,
+    follow,
+)
+
+MAX_OBJECTIONS = 20
+"""Objections to one net that are told."""
+
+_CALLS = (Call, Reduce)
+
+
+class ResidencyError(DfmeshError):
+    """A value would get, or has got, where the site that made it does not allow it to be."""
+
+
+def bound_values(net: NetIR, adapters: SiteAdapters) -> BoundValues:
+    """Follow what the rules of a site, and of those that send to it, bind in its part of a job.
+
+    Args:
+        net: Its part.
+        adapters: The site's own.
+    """
+    return follow([net], _made(net, adapters), _arriving(net))
+
+
+def residency_objections(net: NetIR, adapters: SiteAdapters) -> list[str]:
+    """Say on which ways a net would take values to where they may not be; nothing is loaded for that.
+
+    Args:
+        net: What the site is asked to run; all its operations are offered here.
+        adapters: The site's own.
+    """
+    made, arriving = _made(net, adapters), _arriving(net)
+    if not made and not arriving:
+        return []
+    bound = follow([net], made, arriving)
+    if not (bound.breaches or bound.routes or arriving):
+        return []
+    found = [*_misplaced(net, arriving), *_breaches(net, bound.breaches, adapters), *_unstated(net, bound)]
+    return list(dict.fromkeys(found))[:MAX_OBJECTIONS]
+
+
+def check_told(net: NetIR, route: int, sites: Iterable[str]) -> None:
+    """Hold what a site says of what it sends against what this site's net was checked with.
+
+    Args:
+        net: The receiver's part of the job.
+        route: Route of what is about to come.
+        sites: Where that may be, as its sender says.
+
+    Raises:
+        ResidencyError: the net takes it to be allowed at more sites.
+    """
+    stated = net.residency.get(route)
+    if stated is None or not frozenset(sites).issuperset(stated):
+        source = net.arrivals[route].source if route in net.arrivals else "another site"
+        raise ResidencyError(
+            f"what {source} sends may only be at {_listed(sites)}; the plan of the job does not say so to {net.site}"
+        )
+
+
+def _rule(operation: str, provider: str | None, adapters: SiteAdapters) -> ResidencyRule | None:
+    config = adapters.config
+    own = config.adapter(adapters.site_name, operation, provider).residency
+    return own if own is not None else config.sites[adapters.site_name].residency
+
+
+def _made(net: NetIR, adapters: SiteAdapters) -> dict[int, Sites]:
+    rules = {named: _rule(*named, adapters) for named in net.operations()}
+    if not any(rule is not None for rule in rules.values()):
+        return {}
+    sites = {named: frozenset((net.site, *rule.sites)) for named, rule in rules.items() if rule is not None}
+    made = {}
+    for transition in net.transitions:
+        action = transition.action
+        if isinstance(action, _CALLS) and (action.operation, action.provider) in sites:
+            made[transition.id] = sites[action.operation, action.provider]
+    return made
+
+
+def _arriving(net: NetIR) -> dict[int, Sites]:
+    return {
+        route: frozenset(sites)
+        for route, sites in net.residency.items()
+        if route in net.arrivals and net.arrivals[route].source != net.site
+    }
+
+
+def _misplaced(net: NetIR, arriving: dict[int, Sites]) -> Iterator[str]:
+    for route, sites in arriving.items():
+        if net.site not in sites:
+            yield f"would get from {net.arrivals[route].source} what may only be at {_listed(sites)}"
+
+
+def _breaches(net: NetIR, breaches: Iterable[Breach], adapters: SiteAdapters) -> Iterator[str]:
+    by_id = {transition.id: transition for transition in net.transitions}
+    for breach in breaches:
+        how = "yield to the client, at" if breach.to_client else "send to"
+        if breach.arrives:
+            what = f"what {net.arrivals[breach.origin].source} sends it"
+            rule = f"it may only be at {_listed(breach.sites)}"
+        else:
+            origin = by_id[breach.origin]
+            what = f"the result of {_statement(origin)}"
+            rule = f"it may only be at {_listed(breach.sites)} by {_place_of_rule(origin, adapters)}"
+        by = "" if breach.sender.id == breach.origin and not breach.arrives else f" by {_statement(breach.sender)}"
+        yield f"may not {how} site {breach.destination!r}{by} {what}: {rule}"
+
+
+def _unstated(net: NetIR, bound: BoundValues) -> Iterator[str]:
+    """Find routes of which the plan says less than the rules do."""
+    sent: dict[int, tuple[Transition, Route]] = {
+        route.id: (transition, route) for transition in net.transitions for route in transition.routes
+    }
+    for number, sites in bound.routes.items():
+        stated = net.residency.get(number)
+        if (stated is None or not sites.issuperset(stated)) and sent[number][1].site in sites:
+            transition, route = sent[number]
+            yield (
+                f"may send to site {route.site!r} what {_statement(transition)} gives only if the plan says that it "
+                f"may only be at {_listed(sites)}; the pipeline was compiled with other rules of residency: "
+                "compile it with the federation file that the sites have"
+            )
+
+
+def _place_of_rule(origin: Transition, adapters: SiteAdapters) -> str:
+    action = origin.action
+    rule = _rule(action.operation, action.provider, adapters) if isinstance(action, _CALLS) else None
+    location: SourceLocation | None = rule.location if rule is not None else None
+    return "a rule of residency" + (f" ({location})" if location is not None else "")
+
+
+def _statement(transition: Transition) -> str:
+    where = ", ".join(part for part in (transition.node, transition.location) if part)
+    return f"{transition.name} ({where})" if where else transition.name
+
+
+def _listed(sites: Iterable[str]) -> str:
+    return ", ".join(sorted(sites)) or "no site"
+
+
+__all__ = ["ResidencyError", "bound_values", "check_told", "residency_objections"]

@@ -1,0 +1,142 @@
+"""Where the values that a residency rule binds go in nets: the one meaning of the rule, for compiler and sites.
+
+A bound value stays bound in whatever hands it on: expressions, loops, lists that are gathered, choices, caches. What an
+operation makes of it is a new value. How many elements there are, the outcome of a condition and the mere end of
+something are not the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from dfmesh.netir.net import Branch, Call, NetIR, Port, Reduce, Route, SendYield, Store, Transition
+
+Sites = frozenset[str]
+"""All sites that may have a value, the one that makes it included."""
+
+_NEW = Call | Reduce | Branch
+"""What gives nothing of its inputs on as it is."""
+
+_CARRIES_VALUES = (Port.VALUE, Port.ELEMENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """A way on which a bound value would get where it may not be.
+
+    Attributes:
+        origin: Id of the transition that makes it, or of the route by which it arrives.
+        arrives: Whether it arrives.
+        sites: Where it may be.
+        sender: Transition that would send it.
+        destination: Site it would be sent to.
+        to_client: Whether it would go there as a result for the client.
+    """
+
+    origin: int
+    arrives: bool
+    sites: Sites
+    sender: Transition
+    destination: str
+    to_client: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BoundValues:
+    """What bound values do in nets.
+
+    Attributes:
+        routes: Where what is sent along a route to another site may be, by route; routes that carry nothing bound are
+            left out.
+        transitions: Where what a transition gives may be, by its id, as far as it hands bound values on.
+        breaches: Ways that the rules forbid.
+    """
+
+    routes: dict[int, Sites]
+    transitions: dict[int, Sites]
+    breaches: list[Breach]
+
+
+NOTHING_BOUND = BoundValues({}, {}, [])
+
+
+def follow(nets: Iterable[NetIR], made: Mapping[int, Sites], arriving: Mapping[int, Sites]) -> BoundValues:
+    """Follow bound values through the nets of one or more sites of a job, which may be hostile.
+
+    Args:
+        nets: The nets.
+        made: Where the new value of a transition may be, by its id, if a rule binds it.
+        arriving: The same of what arrives by a route from a site whose net is not among them.
+    """
+    if not made and not arriving:
+        return NOTHING_BOUND
+    ways = _Ways(nets)
+    found = BoundValues({}, {}, [])
+    origins: dict[Sites, list[tuple[int, bool]]] = {}
+    for arrives, bound in ((False, made), (True, arriving)):
+        for number, sites in bound.items():
+            origins.setdefault(sites, []).append((number, arrives))
+    for sites, starts in origins.items():
+        ways.spread(sites, starts, found)
+    return found
+
+
+class _Ways:
+    """Where the outputs of transitions lead, among some nets."""
+
+    def __init__(self, nets: Iterable[NetIR]) -> None:
+        self.at: dict[int, tuple[NetIR, Transition]] = {}
+        self.landing: dict[int, list[Transition]] = {}
+        places: dict[int, list[Transition]] = {}
+        nets = list(nets)
+        for net in nets:
+            for transition in net.transitions:
+                self.at[transition.id] = net, transition
+                for place in transition.inputs:
+                    places.setdefault(place.id, []).append(transition)
+        for net in nets:
+            for number, arrival in net.arrivals.items():
+                self.landing[number] = [taker for place in arrival.places for taker in places.get(place, ())]
+
+    def spread(self, sites: Sites, starts: Iterable[tuple[int, bool]], found: BoundValues) -> None:
+        """Follow values with one rule from all their origins at once."""
+        origin_of: dict[int, tuple[int, bool]] = {}
+        waiting: list[int] = []
+
+        def hand(taker: Transition, origin: tuple[int, bool]) -> None:
+            if not isinstance(taker.action, _NEW) and taker.id not in origin_of:
+                origin_of[taker.id] = origin
+                waiting.append(taker.id)
+
+        for origin in starts:
+            number, arrives = origin
+            if arrives:
+                for taker in self.landing.get(number, ()):
+                    hand(taker, origin)
+            elif number in self.at:
+                origin_of[number] = origin
+                waiting.append(number)
+        while waiting:
+            number = waiting.pop()
+            net, transition = self.at[number]
+            origin = origin_of[number]
+            found.transitions[number] = found.transitions.get(number, sites) & sites
+            if isinstance(transition.action, SendYield) and net.homesite not in sites:
+                found.breaches.append(Breach(*origin, sites, transition, net.homesite, to_client=True))
+            if isinstance(transition.action, Store) and transition.action.lookup in self.at:
+                hand(self.at[transition.action.lookup][1], origin)  # It gives it the next time.
+            for route in _value_routes(transition):
+                if route.site != net.site:
+                    found.routes[route.id] = found.routes.get(route.id, sites) & sites
+                    if route.site not in sites:
+                        found.breaches.append(Breach(*origin, sites, transition, route.site, to_client=False))
+                for taker in self.landing.get(route.id, ()):
+                    hand(taker, origin)
+
+
+def _value_routes(transition: Transition) -> Iterator[Route]:
+    return (route for route in transition.routes if route.port in _CARRIES_VALUES)
+
+
+__all__ = ["NOTHING_BOUND", "BoundValues", "Breach", "Sites", "follow"]

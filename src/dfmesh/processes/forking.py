@@ -1,0 +1,49 @@
+"""What children inherit that adapters fork off a process of ours, by `multiprocessing` or `os.fork`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterable
+
+_given_back: set[signal.Signals] = set()
+
+
+class _Held(threading.local):
+    """The signals that this thread did not take before it began to fork."""
+
+    mask: Iterable[int] = ()
+
+
+_held = _Held()
+
+
+def give_back_in_forks(*numbers: signal.Signals) -> None:
+    """Have signals do in forked children what they do in any Python process, and reach nobody but the child.
+
+    A child inherits our handlers and the descriptor by which they wake our event loop: a SIGTERM for it, as
+    `Process.terminate` and `Pool` send, would stop us. Signals are held up while a child is made, so that none comes
+    before it has let go of these.
+
+    Args:
+        numbers: Signals that this process handles.
+    """
+    if not _given_back:
+        os.register_at_fork(before=_hold, after_in_parent=_release, after_in_child=_let_go)
+    _given_back.update(numbers)
+
+
+def _hold() -> None:
+    _held.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _given_back)
+
+
+def _release() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, _held.mask)
+
+
+def _let_go() -> None:
+    signal.set_wakeup_fd(-1)
+    for number in _given_back:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    _release()

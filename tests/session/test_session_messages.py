@@ -1,0 +1,147 @@
+"""What a session says about wrong uses of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+from dfmesh import Federation, JobError, Pipeline, PipelineError, PlaceParam, Session, Yield
+
+LIMIT = 60
+
+FILE = """
+dfm: 1.0.0
+operations:
+  o.Hour: {parameters: {hour: {type: integer, minimum: 0, maximum: 23}}}
+  o.Fail: {}
+  o.Write: {parameters: {array: {}}}
+  o.Union: {parameters: {b: {anyOf: [{type: integer}, {type: string}]}}}
+sites:
+  a:
+    interface:
+      o.Hour: message_adapters.hour
+      o.Fail: message_adapters.fail
+      o.Write: message_adapters.write
+      o.Union: message_adapters.hour
+"""
+
+ADAPTERS = """
+def hour(hour=None, b=None):
+    return hour
+
+def fail():
+    raise ValueError("no")
+
+def write(array):
+    array[0] = 1
+"""
+
+
+@pytest.fixture(scope="module")
+def federation(tmp_path_factory: pytest.TempPathFactory) -> Federation:
+    directory = tmp_path_factory.mktemp("messages")
+    (directory / "o.dfm.yaml").write_text(FILE)
+    (directory / "message_adapters.py").write_text(ADAPTERS)
+    return Federation.load(directory / "o.dfm.yaml")
+
+
+@pytest.fixture(scope="module")
+def session(federation: Federation) -> Iterator[Session]:
+    with federation.session("inproc", measure=False) as session:
+        yield session
+
+
+@pytest.fixture
+def hours(federation: Federation) -> Pipeline:
+    with Pipeline() as pipeline:
+        Yield(federation.ops.o.Hour(hour=PlaceParam("hour")))
+    return pipeline
+
+
+SETS: list[dict[str, Any]] = [*({"hour": hour} for hour in range(20)), {"hours": 3}, {"hour": 99}, {"hour": "x"}]
+
+
+def test_all_sets_of_a_list_that_do_not_fit_are_named_with_number_and_line(session: Session, hours: Pipeline) -> None:
+    with pytest.raises(PipelineError) as raised:
+        session.run(hours, SETS)
+    error = raised.value
+    assert error.summary == "3 of 23 parameter sets do not fit the pipeline"
+    assert [fault.message.partition(":")[0] for fault in error.faults] == [
+        f"parameter set {number}" for number in (20, 20, 21, 22)
+    ]
+    assert all(fault.location is not None and fault.location.file == __file__ for fault in error.faults)
+    with pytest.raises(PipelineError) as raised:
+        session.run(hours, [{"hour": -1}] * 50)
+    assert len(raised.value.faults) == 11
+    assert "40 more parameter sets" in raised.value.faults[-1].message
+    with pytest.raises(PipelineError, match="50 of 5000") as raised:
+        session.run(hours, [{"hour": 1}] * 4950 + [{"hour": -1}] * 50)
+
+
+def test_the_sets_of_an_iterator_before_a_wrong_one_are_done(session: Session, hours: Pipeline) -> None:
+    job = session.submit(hours, iter(SETS))
+    with pytest.raises(PipelineError, match="parameter set 20: the pipeline has no parameter 'hours'") as raised:
+        job.result(LIMIT)
+    assert raised.value.faults[0].location is not None
+    assert raised.value.faults[0].location.file == __file__
+    assert job.partial_result()["yield"] == list(range(20))
+    assert job.status == "failed"
+    job = session.submit(hours, iter([{"hour": 1}, 3]))  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="parameter set 1: int is no parameter set"):
+        job.result(LIMIT)
+    assert job.partial_result()["yield"] == [1]
+
+
+def test_what_is_no_pipeline(session: Session) -> None:
+    for given in ("t.py", None, Path("t.py"), lambda: None):
+        for use in (session.run, session.submit, session.prepare, session.discover):
+            with pytest.raises(TypeError, match="a Pipeline is expected, not "):
+                use(given)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"Pipeline\.load"):
+        session.run("t.py")  # type: ignore[arg-type]
+
+
+def test_objectives(session: Session, hours: Pipeline) -> None:
+    with pytest.raises(ValueError, match="no objective 'speed'; there are 'time', 'bytes', 'money'"):
+        session.prepare(hours, objective="speed")  # type: ignore[arg-type]
+    assert session.run(hours, hour=1, objective="money").one() == 1
+    assert session.submit(hours, {"hour": 1}, objective="bytes").result(LIMIT).one() == 1
+    with pytest.raises(TypeError, match="prepare"):
+        session.run(session.prepare(hours), hour=1, objective="money")
+    with Pipeline() as named:
+        Yield(PlaceParam("objective"))
+    with pytest.raises(TypeError, match="in a dictionary"):
+        session.run(named, objective="money")
+    assert session.run(named, {"objective": 5}).one() == 5
+
+
+def test_how_often_an_operation_was_called(session: Session, federation: Federation) -> None:
+    with Pipeline() as pipeline:
+        Yield(federation.ops.o.Fail(retries=1))
+    with pytest.raises(JobError, match="ValueError: no") as raised:
+        session.run(pipeline)
+    assert "it was called 2 times" in str(raised.value)
+    with Pipeline() as pipeline:
+        Yield(federation.ops.o.Fail())
+    with pytest.raises(JobError) as raised:
+        session.run(pipeline)
+    assert "it was called" not in str(raised.value)
+
+
+def test_writing_to_an_array_that_others_read(session: Session, federation: Federation) -> None:
+    with Pipeline() as pipeline:
+        Yield(federation.ops.o.Write(array=numpy.zeros(100_000)))
+    with pytest.raises(JobError, match="read-only") as raised:
+        session.run(pipeline)
+    assert "copy" in str(raised.value)
+
+
+def test_a_value_that_fits_no_option(session: Session, federation: Federation) -> None:
+    with Pipeline() as pipeline:
+        Yield(federation.ops.o.Union(b=None))
+    with pytest.raises(PipelineError, match="expected integer or string"):
+        session.run(pipeline)
