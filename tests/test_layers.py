@@ -10,6 +10,7 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "dfmesh"
 
 LAYERS = {
+    "shown_text": 0,
     "errors": 0,
     "processes": 1,
     "values": 1,

@@ -6,6 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from dfmesh.shown_text import shown, shown_line
+
+_FURTHER_LINES = " " * 6
+"""What the further lines of a message of somebody's code begin with."""
+
 
 class DfmeshError(Exception):
     """Base of all errors that dfmesh raises on purpose."""
@@ -62,7 +67,9 @@ class _FaultyDocument(DfmeshError):  # noqa: N818 - a base, never raised itself
     def __init__(self, summary: str, faults: Iterable[Fault]) -> None:
         self.summary = summary
         self.faults: tuple[Fault, ...] = tuple(faults)
-        super().__init__("\n".join([summary, *(f"  {fault}" for fault in self.faults)]))
+        super().__init__(
+            "\n".join([shown(summary), *(f"  {shown(str(fault), _FURTHER_LINES)}" for fault in self.faults)])
+        )
 
 
 class ConfigError(_FaultyDocument):
@@ -79,6 +86,24 @@ class ValueEncodingError(DfmeshError):
 
 class ValueDecodingError(DfmeshError):
     """Bytes that came from elsewhere are not a value that dfmesh knows."""
+
+
+class UnknownClassError(ValueDecodingError):
+    """An instance of a class arrived that is not registered where it arrived.
+
+    Attributes:
+        name: What the class is called between sites.
+        advice: What to do.
+    """
+
+    def __init__(self, name: str, advice: str, where: str = "in this process") -> None:
+        self.name = name
+        self.advice = advice
+        super().__init__(f"an instance of {name!r} arrived, and no such class is registered {where}; {advice}")
+
+    def at(self, where: str) -> UnknownClassError:
+        """Give the same, saying where it is."""
+        return UnknownClassError(self.name, self.advice, where)
 
 
 class SessionError(DfmeshError):
@@ -134,7 +159,8 @@ class OperationFailure(DfmeshError):  # noqa: N818 - one of the `errors` of a Jo
         where = f"{location}: " if location else ""
         at = f" at site {site!r}" if site else ""
         in_frame = f", frame {frame}" if frame else ""
-        super().__init__(f"{where}{operation} ({node}){at}{in_frame}: {self.cause_and_place}")
+        what = shown_line(f"{where}{operation} ({node}){at}{in_frame}")
+        super().__init__(f"{what}: {shown(self.cause_and_place, _FURTHER_LINES)}")
 
     @property
     def cause(self) -> str:

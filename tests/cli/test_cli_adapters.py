@@ -31,6 +31,7 @@ sites:
         interface:
           x.C: lib_needs.c
   ca:
+    secrets_vault: {path: lib_fine.NoVault}
     interface: {$ref: "#/interfaces/shared"}
   mx:
     interface: {x.C: lib_fine.c}
@@ -63,7 +64,7 @@ def test_all_that_cannot_be_loaded_is_named_once_at_its_place(federation):
     done = dfmesh("validate", "fed.dfm.yaml", "--adapters", "--json", cwd=federation)
     assert done.returncode == 1, done.stderr
     event = json.loads(done.stdout)
-    assert event["message"] == "fed.dfm.yaml: 5 adapters cannot be loaded"
+    assert event["message"] == "fed.dfm.yaml: 6 adapters cannot be loaded"
     faults = {(fault["line"], fault["column"]): fault for fault in event["faults"]}
     assert set(faults) == {
         place(path)
@@ -72,6 +73,7 @@ def test_all_that_cannot_be_loaded_is_named_once_at_its_place(federation):
             "lib_crash.b",
             "lib_fine.other",
             "lib_fine.NoProvider",
+            "{path: lib_fine.NoVault}",
             "lib_needs.c",
         )
     }

@@ -80,3 +80,19 @@ def test_a_directory_that_is_not_there_or_a_file(tmp_path):
     assert EarlierResults(tmp_path / "none", ["a"]).remove() == 0
     (tmp_path / "file").write_text("")
     assert EarlierResults(tmp_path / "file", ["a"]).remove() == 0
+
+
+def test_a_result_that_cannot_be_written_does_not_cost_the_others(shop):
+    (shop / "out").mkdir()
+    (shop / "out" / "text").write_text("in the way of a folder")
+    arguments = ["shop.dfm.yaml", "shopping.py:things", "--out", "out", "--target", "inproc"]
+    done = dfmesh("run", *arguments, cwd=shop)
+    assert done.returncode == 1
+    assert "1 result could not be written; the first: cannot write a result of 'text'" in done.stderr
+    index = json.loads((shop / "out" / "index.json").read_text())
+    assert {entry["place"] for entry in index["results"]} == {"png", "bytes", "table", "array", "tuple"}
+    assert index["status"] == "finished"
+    told = dfmesh("run", *arguments, "--json", cwd=shop)
+    events = [json.loads(line) for line in told.stdout.splitlines()]
+    assert [event["place"] for event in events if event["event"] == "unwritten"] == ["text"]
+    assert told.returncode == 1

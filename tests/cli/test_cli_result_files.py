@@ -6,8 +6,9 @@ import json
 
 import pyarrow as pa
 import pytest
+import xarray
 
-from dfmesh import ResultItem
+from dfmesh import ResultItem, values
 from dfmesh.cli.result_files import ResultFiles, sniff, write_value
 
 
@@ -30,6 +31,16 @@ def test_places_that_look_alike_stay_apart(tmp_path):
     files = ResultFiles(tmp_path)
     written = {files.write(item(place))["file"].lower() for place in ("a/b", "a:b", "A_b", "a_b", "a_b-1")}
     assert len(written) == 5
+
+
+def test_long_names_are_cut_and_stay_apart(tmp_path):
+    written = set()
+    for place in ("x" * 1000, "x" * 999, "\N{GREEK SMALL LETTER ALPHA}" * 500):
+        for _run in range(2):  # An earlier run's files are found by the same names.
+            entry = ResultFiles(tmp_path, frozenset({place})).write(item(place, (0, 1, 2), node="n" * 300))
+            written.add(entry["file"])
+            assert (tmp_path / entry["file"]).is_file()
+    assert len(written) == 3
 
 
 def test_several_yields_to_one_place_stay_apart(tmp_path):
@@ -56,6 +67,22 @@ def test_tables_that_parquet_cannot_hold(tmp_path):
     path = write_value(table, tmp_path / "t")
     assert path.suffix == ".arrow"
     assert pa.ipc.open_file(str(path)).read_all().equals(table)
+
+
+def test_data_sets_are_netcdf_where_that_can_be_written(tmp_path, monkeypatch):
+    data = xarray.Dataset({"t": ("x", [1.0, 2.0])})
+    monkeypatch.setattr(xarray.Dataset, "to_netcdf", lambda self, path: path.write_bytes(b"CDF"))
+    entry = ResultFiles(tmp_path / "with").write(item("p", value=data))
+    assert (entry["file"], "note" in entry) == ("p/0000.nc", False)
+
+    def no_library(self, path):
+        raise ValueError("cannot write NetCDF files because none of the suitable backend libraries are installed")
+
+    monkeypatch.setattr(xarray.Dataset, "to_netcdf", no_library)
+    entry = ResultFiles(tmp_path / "without").write(item("p", value=data))
+    assert entry["file"] == "p/0000.json"
+    assert "pip install h5netcdf" in entry["note"]
+    assert values.from_json(json.loads((tmp_path / "without/p/0000.json").read_text())).equals(data)
 
 
 @pytest.mark.parametrize(

@@ -208,7 +208,15 @@ ops.weather.Read(hour=3, node_id=-1)
         (3, "1.5 cannot be an id"),
         (4, "between 0 and"),
     ),
-    _case("A place that is no name", "Yield(1, place=7)", (1, "place=7 is no name")),
+    _case(
+        "A place that is no name, or reserved",
+        """
+Yield(1, place=7)
+Yield(1, place="_dfm_status_")
+""",
+        (1, "place=7 is no name"),
+        (2, "place='_dfm_status_' is reserved"),
+    ),
 ]
 
 SITES = [
@@ -330,11 +338,13 @@ Yield(PlaceParam("day", default=[PlaceParam("hour")]))
         """
 ops.weather.Read(hour=3, retries=-1, timeout=0)
 ops.weather.Read(hour=3, retries="2", timeout="1 min")
+ops.weather.Read(hour=3, retries=2**63)
 """,
         (1, "retries=-1"),
         (1, "timeout=0"),
         (2, "retries='2'"),
         (2, "timeout='1 min'"),
+        (3, "retries=9223372036854775808"),
     ),
 ]
 

@@ -170,7 +170,7 @@ SOURCES = """{adapter: lib.B, args: {
         name: {from-site: federation_name},
         url: {from-provider: archive.url, expose-as: url},
         depth: {from-provider: archive.depth},
-        n: {const: 7, expose-as: {param: n, type: integer}}}}"""
+        n: {const: 7, expose-as: {param: n}}}}"""
 SITE = "info: {region: north}\nproviders: {archive: {info: {url: 'http://a'}, impl: lib.Archive}}\n"
 ARCHIVE = "class Archive:\n    depth = 3\ndef B(**given): return given\n"
 

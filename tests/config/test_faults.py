@@ -182,7 +182,7 @@ CASES = {
         operation("parameters: {h: {enum: [a, b], default: §c}}"),
         "operations.a.B.parameters.h.default",
         "the default 'c' of 'h' does not fit its schema",
-        "expected ['a', 'b']",
+        "it is 'c', expected one of 'a', 'b'",
     ),
     "parameter is no schema": (
         operation("parameters: {h: §integer}"),

@@ -334,6 +334,17 @@ def test_a_single_possible_value_is_filled_in(session: Any, ops: Any) -> None:
     assert narrowed.node("tune").arguments == {"speed": 3, "colour": "red"}
 
 
+def test_a_site_that_was_asked_for_is_chosen_too(session: Any, ops: Any) -> None:
+    with Pipeline() as pipeline:
+        Yield(ops.sky.Read(model=Advise(), variables=["wind"], day="1995-03-20", site=Advise(), node_id="read"))
+    result = session.discover(pipeline)
+    narrowed = result.narrow(pipeline, {"read": {"model": "gfs", "site": "north"}})
+    assert narrowed.node("read").site == "north"
+    assert result.narrow(pipeline, {"read": {"model": "gfs"}}).node("read").site == BestOf(["north", "south"])
+    with pytest.raises(PipelineError, match=r"sky\.Read cannot run at 'south'"):
+        result.narrow(pipeline, {"read": {"model": "icon", "site": "south"}})
+
+
 def test_narrowing_keeps_blocks_and_asks_again(session: Any, ops: Any) -> None:
     with Pipeline() as pipeline, ForEach(["a", "b"]) as title:
         with If(title == "a"):

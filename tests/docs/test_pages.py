@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", "docs/jobs.md", "docs/caching.md")
+PAGES = ("README.md", "docs/pipelines.md", "docs/discovery.md", "docs/jobs.md", "docs/caching.md")
 _BLOCK = re.compile(r"^```(yaml|python)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _FILE_NAME = re.compile(r"# (\S+\.\w+)\n")
 

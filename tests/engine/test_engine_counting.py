@@ -289,3 +289,28 @@ def test_who_has_not_sent_a_last_report_is_asked_for_one(home: HomeJob) -> None:
     ends = {peer: message.patient for peer, message in sends if isinstance(message, EndJob)}
     assert ends == {"a": True, "b": False, "app": False}
     assert ended(home, ("app", "b")).status == "finished"
+
+
+def test_a_single_site_forgets_the_job_with_its_last_report(ops: Any) -> None:
+    with Pipeline() as p:
+        Yield(ops.Echo(x=1, site="a"))
+    plan = compiled(p)
+    home = HomeJob(JOB, CLIENT, plan.nets, plan.encoded_nets)
+    assert [type(message) for _, message in home.start()] == [StartJob]
+    assert [peer for peer, _ in home.handle(CLIENT, AddParameters(JOB, (0,), {}, last=True))] == ["a"]
+    home.handle("a", result((0,)))
+    sends = home.handle("a", Progress(JOB, (SiteReport("a", (), {}),), last=True, frames=(((0,), 1),)))
+    told = [(peer, type(message)) for peer, message in sends]
+    assert told == [(CLIENT, FrameFinished), (CLIENT, JobFinished)], "it was over before it had to say that it began"
+
+
+def test_a_single_site_that_goes_on_says_so_first(ops: Any) -> None:
+    with Pipeline() as p:
+        Yield(ops.Echo(x=1, site="a"))
+    plan = compiled(p)
+    home = HomeJob(JOB, CLIENT, plan.nets, plan.encoded_nets)
+    home.start()
+    home.handle(CLIENT, AddParameters(JOB, (0,), {}, last=True))
+    assert home.handle("a", JobStarted(JOB))[0][0] == CLIENT
+    ends = home.handle(CLIENT, CancelJob(JOB, ""))
+    assert [(peer, type(message)) for peer, message in ends] == [("a", EndJob)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 import secrets
 from collections.abc import Awaitable, Callable, Iterator
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from dfmesh import values
 from dfmesh.engine.adapters import StoragePath
 from dfmesh.engine.adapters.storage import storage_directory
 from dfmesh.engine.site_cache import SiteCache
@@ -62,7 +64,9 @@ class Site:
             raise OSError("the storage is gone")
         return storage
 
-    def look(self, key: bytes, ttl: float | None = None, *, wait: bool = True) -> asyncio.Future[tuple[str, Any]]:
+    def look(
+        self, key: bytes, ttl: float | None = None, *, wait: bool = True, within: frozenset[str] | None = None
+    ) -> asyncio.Future[tuple[str, Any]]:
         future = asyncio.get_running_loop().create_future()
         self.cache.look_up(
             key,
@@ -70,6 +74,7 @@ class Site:
             wait=wait,
             found=lambda value: future.set_result(("found", value)),
             missed=lambda: future.set_result(("missed", None)),
+            within=within,
         )
         return future
 
@@ -187,14 +192,27 @@ def test_a_failing_storage_is_one_that_has_nothing(storage: Any, caplog: pytest.
     assert "cannot be written" in caplog.text
 
 
-@pytest.mark.parametrize("damage", [b"", b"\x00garbage", None], ids=["empty", "garbage", "cut"])
-def test_a_damaged_entry_is_computed_again(storage: Any, damage: bytes | None) -> None:
+def one_bit(data: bytes) -> bytes:
+    return data[:90] + bytes([data[90] ^ 1]) + data[91:]
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda _: b"",
+    "garbage": lambda _: b"\x00garbage",
+    "cut": lambda data: data[:-7],
+    "one bit": one_bit,
+    "of an older dfmesh": lambda _: values.to_bytes((b"k", 1000.0, 5)),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_entry_is_computed_again(storage: Any, damage: Callable[[bytes], bytes]) -> None:
     async def test(site: Site, _clock: Clock, storage: Any) -> None:
         await site.look(b"k")
         site.cache.store(b"k", list(range(100)))
         await site.written()
         (entry,) = list(storage.iterdir())
-        entry.write_bytes(entry.read_bytes()[:-7] if damage is None else damage)
+        entry.write_bytes(damage(entry.read_bytes()))
         assert await site.look(b"k") == ("missed", None)
         site.cache.store(b"k", 6)
         await site.written()
@@ -265,5 +283,46 @@ def test_two_processes_that_write_at_once_leave_one_whole_entry(storage: Any) ->
         assert kind == "found"
         assert value in [[number] * 10_000 for number in range(3)]
         assert len(list(storage.iterdir())) == 1
+
+    run(storage, test)
+
+
+def test_entries_are_for_the_owner_of_the_process_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        storage = storage_directory("file", {}, str(tmp_path / "cache" / "values"))
+
+        async def test(site: Site, _clock: Clock, _storage: Any) -> None:
+            await site.look(b"k")
+            site.cache.store(b"k", 1)
+            await site.written()
+
+        run(storage, test)
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "cache").rglob("*")}
+    assert modes.pop("values") == 0o700
+    assert (tmp_path / "cache").stat().st_mode & 0o777 == 0o700
+    assert list(modes.values()) == [0o600]
+
+
+def test_a_value_under_a_rule_is_found_by_those_who_keep_it(storage: Any) -> None:
+    async def test(site: Site, _clock: Clock, _storage: Any) -> None:
+        def look(*sites: str) -> asyncio.Future[tuple[str, Any]]:
+            return site.look(b"k", within=frozenset(sites) if sites else None)
+
+        first, keeping, careless, next_careless = look("a"), look("a"), look(), look()
+        assert await first == ("missed", None)
+        site.cache.store(b"k", 1, frozenset({"a", "b"}))
+        assert await keeping == ("found", 1)
+        assert await careless == ("missed", None), "it computes the value for itself"
+        site.cache.store(b"k", 2)
+        assert await next_careless == ("found", 2)
+        await site.written()
+        site.cache.store(b"k", 3, frozenset({"a", "b"}))
+        await site.written()
+        assert [(await look(*sites))[0] for sites in (("a", "b"), ("a", "c"))] == ["found", "missed"]
+        site.cache.release(b"k")
+        assert await look() == ("missed", None)
 
     run(storage, test)

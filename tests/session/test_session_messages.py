@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy
+import pandas
 import pytest
 
 from dfmesh import Federation, JobError, Pipeline, PipelineError, PlaceParam, Session, Yield
@@ -144,4 +148,39 @@ def test_a_value_that_fits_no_option(session: Session, federation: Federation) -
     with Pipeline() as pipeline:
         Yield(federation.ops.o.Union(b=None))
     with pytest.raises(PipelineError, match="expected integer or string"):
+        session.run(pipeline)
+
+
+def test_a_federation_can_be_copied_and_pickled(federation: Federation) -> None:
+    assert copy.deepcopy(federation) is copy.copy(federation) is federation
+    assert copy.deepcopy(federation.config).operations.keys() == federation.config.operations.keys()
+    again = pickle.loads(pickle.dumps(federation))
+    assert again.config.digest == federation.config.digest
+
+
+def test_what_is_printed_can_be_read(session: Session, federation: Federation, hours: Pipeline) -> None:
+    results = session.run(hours, [{"hour": 1}, {"hour": 2}])
+    assert str(results) == "results of 2 parameter sets:\n  2 values in 'yield'"
+    assert repr(results.sets[0]) == "<Results: 1 value in 'yield'>"
+    assert "<td>yield</td><td>2</td>" in results._repr_html_()
+    explanation = federation.explain(hours)
+    assert str(explanation) == explanation.to_text()
+    prediction = federation.predict(hours, {"hour": 1})
+    assert str(prediction) == prediction.to_text()
+
+
+@pytest.mark.parametrize(
+    ("value", "advice"),
+    [
+        (pandas.Timestamp("2020-01-01"), "value.to_pydatetime()"),
+        (pandas.Timedelta("1D"), "value.to_pytimedelta()"),
+        (pandas.NaT, "send None in its place"),
+        (pandas.NA, "send None in its place"),
+        (pandas.DatetimeIndex(["2020-01-01"]), "value.to_series()"),
+    ],
+)
+def test_values_of_pandas_that_cannot_be_sent(session: Session, value: Any, advice: str) -> None:
+    with Pipeline() as pipeline:
+        Yield(value)
+    with pytest.raises(PipelineError, match=re.escape(advice)):
         session.run(pipeline)

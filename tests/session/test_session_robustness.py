@@ -134,8 +134,12 @@ def test_parameter_sets_that_raise_end_the_job_with_their_error(session: Session
         yield {"x": 1}
         raise error("no more")
 
+    job = session.submit(p, sets())
     with pytest.raises(error, match="no more"):
-        session.submit(p, sets()).result(LIMIT)
+        job.result(LIMIT)
+    (failure,) = job.errors
+    assert (failure.cause, failure.frame) == (f"{error.__name__}: no more", (1,))
+    assert failure.location.startswith(f"{__file__}:")
     works(session, ops)
 
 

@@ -45,7 +45,8 @@ def until(condition: Any) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"retries": 1}, {"timeout": LIMIT}], ids=str)
 @pytest.mark.parametrize(
-    ("operation", "site", "most"), [("Compute", "one", 1), ("Compute", "two", 2), ("Alone", "two", 1), ("Ask", "one", 2)]
+    ("operation", "site", "most"),
+    [("Compute", "one", 1), ("Compute", "two", 2), ("Alone", "two", 1), ("Ask", "one", 2)],
 )
 def test_no_more_compute_than_may(
     session: Session, operation: str, site: str, most: int, options: dict[str, Any]

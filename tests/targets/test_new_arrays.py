@@ -19,6 +19,7 @@ dfm: 1.0.0
 info: {code-package: grids}
 operations:
   grids.Make: {parameters: {megabytes: {type: integer}}, required: [megabytes]}
+  grids.Refill: {parameters: {value: {type: number}}, required: [value]}
   grids.Sum: {parameters: {array: {}}, required: [array]}
   grids.Write: {parameters: {}}
   grids.Peak: {parameters: {}}
@@ -27,6 +28,7 @@ sites:
   a:
     interface: &all
       "#/operations/grids.Make": {adapter: making.make}
+      "#/operations/grids.Refill": {adapter: making.refill}
       "#/operations/grids.Sum": {adapter: making.total}
       "#/operations/grids.Write": {adapter: making.write}
       "#/operations/grids.Peak": {adapter: making.peak}
@@ -50,6 +52,12 @@ def make(megabytes):
     array[:] = np.arange(megabytes)[:, None]
     made = array
     return array
+
+kept = np.zeros(2**20)
+
+def refill(value):
+    kept.fill(value)
+    return kept
 
 def total(array):
     return float(array.sum()), array.flags.writeable
@@ -89,6 +97,17 @@ def test_a_new_array_reaches_other_sites_and_is_read_only_once_it_was_sent(sessi
     assert found.one("total") == (float(2**17 * sum(range(8))), False)
     if session.target == "local":
         assert "read-only" in found.one("write")
+
+
+def test_an_adapter_may_fill_and_return_the_same_array_again_and_again(session: Any) -> None:
+    ops = session.federation.ops.grids
+    with Pipeline() as p:
+        arrays = []
+        for value in range(8):
+            arrays.append(ops.Refill(value=value, site="a", after=arrays[-1:]))
+        for array in arrays:
+            Yield(ops.Sum(array=array, site="b", after=arrays[-1]), place="total")
+    assert sorted(session.run(p)["total"]) == [(float(value * 2**20), False) for value in range(8)]
 
 
 @needs_memory_files

@@ -16,7 +16,7 @@ from up_host import FEDERATION, UpHost, holding, one, open_gate, wait_for
 from dfmesh import Federation, JobError, Pipeline, SessionError, Yield
 from dfmesh.session.host import Host
 from dfmesh.targets.up.directories import check_name, host_name, runtime_directory
-from dfmesh.targets.up.host_record import HostRecord, record_path, running_hosts, socket_address, socket_path
+from dfmesh.targets.up.host_record import HostRecord, find_host, record_path, running_hosts, socket_address, socket_path
 from dfmesh.targets.up.messages import AttachJob, ListJobs, make_codec
 from dfmesh.targets.up.peer import peer_of_this_user
 from dfmesh.targets.wire import to_bytes
@@ -54,8 +54,9 @@ def test_two_hosts_need_two_names(start_host: Start, federation: Federation) -> 
     second = start_host("--name", "second", "--homesite", "a")
     with pytest.raises(SessionError, match="several federations are up"):
         Host()
-    with pytest.raises(SessionError, match="several hosts run"):
-        federation.session(target="up").connect()
+    with federation.session(target="up") as session:  # The one without a name of its own.
+        assert session.homesite == "app"
+    assert find_host(federation.config.path).name == first.record["name"]
     with federation.session(target="up:second") as session:
         assert session.homesite == "a"
         assert session.run(one(federation), x=2)["doubled"] == [4]
@@ -157,6 +158,8 @@ def test_a_full_disk_ends_a_job_but_not_the_host(start_host: Start, federation: 
         attached = session.attach(job.id)
         assert attached.wait(30)
         assert attached.status == "failed"
+        listed = next(entry for entry in session.jobs() if entry.id == job.id)
+        assert listed.results == len(attached.partial_result()["small"]) + len(attached.partial_result()["blob"])
         assert session.run(one(federation), x=2)["doubled"] == [4]
 
 

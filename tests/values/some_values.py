@@ -18,37 +18,44 @@ from hypothesis import strategies as st
 from dfmesh import values
 
 
+@values.register_type
 class Colour(enum.Enum):
     RED = 1
     BLUE = "b"
 
 
+@values.register_type
 class Level(enum.IntEnum):
     LOW = 1
     HIGH = 2
 
 
+@values.register_type
 class Rights(enum.Flag):
     READ = 1
     WRITE = 2
 
 
+@values.register_type
 class Place(typing.NamedTuple):
     name: str
     position: typing.Any
 
 
+@values.register_type
 @dataclasses.dataclass
 class Station:
     name: str
     reading: typing.Any = None
 
 
+@values.register_type
 @dataclasses.dataclass(frozen=True, slots=True)
 class Frozen:
     item: typing.Any
 
 
+@values.register_type
 class Model(pydantic.BaseModel):
     a: int
     b: typing.Any = None

@@ -133,8 +133,18 @@ def test_a_class_that_is_not_known_here_names_itself_and_the_way_out():
         values.from_bytes(other)
     document = values.to_json([Station("a")])
     document[0]["of"][""] = "__main__.Station"
-    with pytest.raises(ValueDecodingError, match="sender's script"):
+    with pytest.raises(ValueDecodingError, match="defined in a script"):
         values.from_json(document)
+
+
+def test_a_class_that_is_not_registered_is_refused_however_often():
+    @dataclasses.dataclass
+    class Quiet:
+        a: int = 0
+
+    for _ in range(2):
+        with pytest.raises(ValueEncodingError, match=r"value\[0\]: .*Quiet is not registered .* @dfmesh.register_type"):
+            values.to_bytes([Quiet()])
 
 
 def test_nothing_is_imported_on_behalf_of_a_sender():
@@ -172,15 +182,16 @@ def test_register_type_is_a_decorator_and_checks_its_class():
 
 def test_a_class_defined_again_replaces_the_first():
     def define():
+        @values.register_type
         @dataclasses.dataclass
         class Again:
             a: int
 
         return Again
 
-    first, second = define(), define()
+    first = define()
     data = values.to_bytes(first(1))
-    values.register_type(second)
+    second = define()
     assert type(values.from_bytes(data)) is second
     assert type(values.normalise([first(1), (first(2),)])[0]) is second
 
@@ -199,6 +210,7 @@ def test_a_class_that_fails_while_it_is_read_or_shown_is_an_encoding_error():
         def __repr__(self):
             raise RuntimeError("no")
 
+    @values.register_type
     @dataclasses.dataclass
     class Lazy:
         field: int = 0
@@ -212,6 +224,7 @@ def test_a_class_that_fails_while_it_is_read_or_shown_is_an_encoding_error():
 
 
 def test_dataclass_checks_itself_when_it_arrives():
+    @values.register_type
     @dataclasses.dataclass
     class Positive:
         number: int
@@ -231,6 +244,7 @@ def test_dataclass_checks_itself_when_it_arrives():
 
 
 def test_dataclass_with_an_init_only_variable_is_refused():
+    @values.register_type
     @dataclasses.dataclass
     class Odd:
         a: int
@@ -241,6 +255,7 @@ def test_dataclass_with_an_init_only_variable_is_refused():
 
 
 def test_model_with_alias_extra_and_unset_fields():
+    @values.register_type
     class Reading(pydantic.BaseModel):
         model_config = pydantic.ConfigDict(extra="allow")
         speed: float = pydantic.Field(alias="windSpeed")
@@ -267,6 +282,7 @@ def test_an_enum_member_that_does_not_exist_here():
 
 
 def test_an_enum_is_not_confused_with_its_value():
+    @values.register_type
     class Code(enum.StrEnum):
         OK = "ok"
 

@@ -17,6 +17,8 @@ from dfmesh.values.new_arrays import give_new_arrays
 N = 20_000
 
 
+@values.register_type
+@values.register_type
 @dataclasses.dataclass
 class Grid:
     name: str

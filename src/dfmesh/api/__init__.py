@@ -1,7 +1,7 @@
 """The pipeline language."""
 
 from dfmesh.api.blocks import Block, Collect, Else, ForEach, If, Reduce, TryFromCache, WriteToCache
-from dfmesh.api.building import NodeId, is_unicode, node_id_problem, node_text, number_fits, user_location
+from dfmesh.api.building import LARGEST_NUMBER, NodeId, is_unicode, node_id_problem, node_text, number_fits, user_location
 from dfmesh.api.conditions import (
     And,
     Comparison,
@@ -19,11 +19,13 @@ from dfmesh.api.conditions import (
 from dfmesh.api.operation import RESERVED_PARAMETERS, Operation, Parameter, did_you_mean, operation_class
 from dfmesh.api.pipeline import Pipeline
 from dfmesh.api.references import NO_DEFAULT, NodeRef, PlaceParam, Value, with_references
-from dfmesh.api.statements import Advise, BestOf, Choose, Expression, Statement, Yield, find_references
+from dfmesh.api.statements import STATUS_PLACE, Advise, BestOf, Choose, Expression, Statement, Yield, find_references
 
 __all__ = [
+    "LARGEST_NUMBER",
     "NO_DEFAULT",
     "RESERVED_PARAMETERS",
+    "STATUS_PLACE",
     "Advise",
     "And",
     "BestOf",

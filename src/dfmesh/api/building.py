@@ -54,9 +54,13 @@ def is_unicode(text: str) -> bool:
     return True
 
 
+LARGEST_NUMBER = 2**63 - 1
+"""The largest whole number that messages can hold outside of values."""
+
+
 def number_fits(number: int) -> bool:
     """Tell whether a whole number has at most 64 bits, as messages can hold outside of values."""
-    return -(2**63) <= number < 2**63
+    return -LARGEST_NUMBER - 1 <= number <= LARGEST_NUMBER
 
 
 def user_location() -> SourceLocation:

@@ -28,6 +28,9 @@ class Advise:
 
 AFTER = "comes after"
 
+STATUS_PLACE = "_dfm_status_"
+"""Place on which DFM's callbacks are told of stops and errors; no Yield may have it."""
+
 
 class Statement:
     """A line of a pipeline: base of operations, yields, loops and conditions.

@@ -7,6 +7,7 @@ from pathlib import Path
 from dfmesh.cli.following import Following, JobFollower
 from dfmesh.cli.interrupting import DetachOnInterrupt
 from dfmesh.cli.own_output import own_standard_output
+from dfmesh.cli.result_files import check_directory
 from dfmesh.session.host import Host
 
 
@@ -23,6 +24,7 @@ def attach_job(prefix: str, wanted: str | None, directory: Path, *, as_json: boo
         DfmeshError: there is no such job, or it fails; what came until then has been written.
         SystemExit: the user interrupted it; the job goes on.
     """
+    check_directory(directory)
     with own_standard_output() as out:
         host = Host(wanted)
         with host:

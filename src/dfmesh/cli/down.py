@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import time
 from contextlib import suppress
 from pathlib import Path
 
 from dfmesh.compiler.quantity_text import count_text
 from dfmesh.errors import SessionError
+from dfmesh.processes.readiness import is_readable
 from dfmesh.session.host import Host
+from dfmesh.shown_text import shown_line
 
 STOP_SECONDS = 30.0
 """How long a host may take to stop."""
@@ -27,6 +28,8 @@ def bring_down(wanted: str | None, *, as_json: bool) -> None:
     Raises:
         SessionError: none is up, or it does not stop.
     """
+    from dfmesh.targets.up.directories import host_name
+
     try:
         host = Host(wanted)
     except SessionError:
@@ -41,7 +44,9 @@ def bring_down(wanted: str | None, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"event": "down", "name": host.record.name, "interrupted": going_on}))
         return
-    print(f"{host.record.title} is down")
+    record = host.record
+    called = "" if record.name == host_name(Path(record.federation)) else f" (host {record.name})"
+    print(shown_line(f"{record.title}{called} is down"))
     if going_on:
         what = "was going on and goes" if going_on == 1 else "were going on and go"
         print(f"  {count_text(going_on, 'job')} {what} on when it is up again, where operations are idempotent")
@@ -70,7 +75,7 @@ class _EndOf:
     def wait(self, seconds: float) -> bool:
         """Wait until it has come; False after so many seconds."""
         if self._descriptor >= 0:
-            ended = bool(select.select([self._descriptor], [], [], seconds)[0])
+            ended = is_readable(self._descriptor, seconds)
             os.close(self._descriptor)
             return ended
         deadline = time.monotonic() + seconds

@@ -10,6 +10,7 @@ from dfmesh.cli.failures import fault_lines
 from dfmesh.compiler.explain import explain
 from dfmesh.compiler.explanation import COLUMNS, Explanation
 from dfmesh.compiler.placement import ObjectiveName
+from dfmesh.shown_text import shown_line
 
 
 def explain_pipeline(
@@ -52,7 +53,7 @@ def _print_table(explanation: Explanation) -> None:
     from rich.table import Table
 
     console = Console(highlight=False, markup=False)
-    table = Table(title=f"{explanation.name or 'pipeline'}, homesite {explanation.homesite}")
+    table = Table(title=shown_line(f"{explanation.name or 'pipeline'}, homesite {explanation.homesite}"))
     for title in COLUMNS:
         table.add_column(title, justify="right" if title in ("seconds", "size") else "left", overflow="fold")
     for cells in explanation.cells():

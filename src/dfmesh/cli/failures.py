@@ -20,6 +20,7 @@ from dfmesh.errors import (
     PipelineError,
     SourceLocation,
 )
+from dfmesh.shown_text import shown, shown_line
 
 EXIT_FAULTS = 1
 EXIT_USAGE = 2
@@ -68,7 +69,7 @@ def _leave(text: str, code: int, event: dict[str, Any], *, as_json: bool) -> NoR
 
 def print_error(text: str) -> None:
     """Print text on standard error, the first line in red on a terminal."""
-    head, separator, rest = text.partition("\n")
+    head, separator, rest = shown(text).partition("\n")
     if sys.stderr.isatty() and "NO_COLOR" not in os.environ:
         head = f"\033[1;31m{head}\033[0m"
     print(f"{head}{separator}{rest}", file=sys.stderr)
@@ -105,8 +106,8 @@ def error_lines(error: DfmeshError) -> list[str]:
 def fault_lines(fault: Fault) -> list[str]:
     """Write a fault: `file:line:column: path: message`, and what to do about it on a line of its own."""
     parts = [str(part) for part in (fault.location and near(fault.location), fault.path) if part]
-    hint = [f"    {fault.hint}"] if fault.hint else []
-    return [f"  {': '.join([*parts, fault.message])}", *hint]
+    hint = [f"    {shown(fault.hint, ' ' * 6)}"] if fault.hint else []
+    return [f"  {shown(': '.join([*parts, fault.message]), ' ' * 6)}", *hint]
 
 
 def failure_lines(failure: OperationFailure) -> list[str]:
@@ -114,7 +115,8 @@ def failure_lines(failure: OperationFailure) -> list[str]:
     where = f"{near_text(failure.location)}: " if failure.location else ""
     frame = f", frame {', '.join(map(str, failure.frame))}" if failure.frame else ""
     at = f" at site {failure.site}" if failure.site else ""
-    return [f"  {where}{failure.operation} ({failure.node}){at}{frame}", f"    {failure.cause_and_place}"]
+    what = shown_line(f"{where}{failure.operation} ({failure.node}){at}{frame}")
+    return [f"  {what}", f"    {shown(failure.cause_and_place, ' ' * 6)}"]
 
 
 def near(location: SourceLocation) -> SourceLocation:

@@ -17,6 +17,7 @@ from dfmesh.cli.failures import (
     EXIT_INTERRUPTED,
     EXIT_JOB_FAILED,
     EXIT_SESSION,
+    CommandError,
     failure_data,
     print_error,
 )
@@ -24,13 +25,17 @@ from dfmesh.cli.progress import JobView, LiveProgress, ProgressAsker
 from dfmesh.cli.result_files import ResultFiles
 from dfmesh.compiler.quantity_text import bytes_text, count_text, seconds_text
 from dfmesh.errors import SessionError
+from dfmesh.shown_text import shown_line
 
 if TYPE_CHECKING:
     from dfmesh.errors import OperationFailure
-    from dfmesh.session import Job
+    from dfmesh.session import Job, ResultItem
 
 _EVENT_SECONDS = 1.0
 """How often a machine is told how far a job is."""
+
+_TOLD_AT_MOST = 3
+"""Results that cannot be written and are told of one by one: there may be as many as there are results."""
 
 _HOST_LOST = "HostLost"
 
@@ -87,6 +92,7 @@ class JobFollower:
         self._following = following
         self._out = out
         self._earlier = EarlierResults(following.directory, yields, job)
+        self._unwritten: list[CommandError] = []
         self._files = ResultFiles(following.directory, frozenset(place for place, count in yields.items() if count > 1))
 
     def audience(self) -> Audience:
@@ -107,11 +113,23 @@ class JobFollower:
         job.on_restart(_tell_restart)
         for item in job:
             self.view.result_came()
-            entry = self._files.write(item)
+            try:
+                entry = self._files.write(item)
+            except CommandError as error:  # Others may have room, or go elsewhere.
+                self._not_written(item, error)
+                continue
             if self._following.as_json:
                 emit(self._out, "result", seconds=round(self.view.seconds, 3), **entry)
         self.view.ended(job.status.value)
         self.view.sites = job.progress().sites
+
+    def _not_written(self, item: ResultItem, error: CommandError) -> None:
+        self._unwritten.append(error)
+        if self._following.as_json:
+            what = {"place": item.place, "frame": list(item.frame), "site": item.site, "node": item.node}
+            emit(self._out, "unwritten", seconds=round(self.view.seconds, 3), **what, error=str(error))
+        elif len(self._unwritten) <= _TOLD_AT_MOST:
+            print_error(str(error))
 
     def _about(self, job: Job) -> dict[str, Any]:
         """What the index and the last event say of the job."""
@@ -136,6 +154,7 @@ class JobFollower:
         Raises:
             JobError: the job failed.
             SessionError: the host of the job is gone.
+            CommandError: the job has finished, but some of its results could not be written.
             SystemExit: it was cancelled or detached from, or it failed and a machine has been told.
         """
         index = self._files.write_index(self._about(job))
@@ -147,6 +166,7 @@ class JobFollower:
             if status != "finished":
                 interrupted = status in ("cancelled", "detached")
                 raise SystemExit(EXIT_INTERRUPTED if interrupted else EXIT_SESSION if lost else EXIT_JOB_FAILED)
+            self._tell_unwritten()
             return
         self._print_files(index)
         if status == "detached":
@@ -158,6 +178,12 @@ class JobFollower:
         if lost is not None:
             raise SessionError(lost.message)
         job.result()
+        self._tell_unwritten()
+
+    def _tell_unwritten(self) -> None:
+        if self._unwritten:
+            what = count_text(len(self._unwritten), "result")
+            raise CommandError(f"{what} could not be written; the first: {self._unwritten[0]}")
 
     def _print_files(self, index: Path) -> None:
         counts = Counter(entry["place"] for entry in self._files.entries)
@@ -165,9 +191,11 @@ class JobFollower:
         for entry in self._files.entries:
             sizes[entry["place"]] += entry["bytes"]
         for place, count in counts.items():
-            example = next(entry["file"] for entry in self._files.entries if entry["place"] == place)
+            first_entry = next(entry for entry in self._files.entries if entry["place"] == place)
+            note = f", {first_entry['note']}" if "note" in first_entry else ""
             more = "" if count == 1 else f" and {count - 1} more"
-            print(f"{place}: {self._files.directory / example}{more}, {bytes_text(sizes[place])}", file=self._out)
+            path = self._files.directory / first_entry["file"]
+            print(shown_line(f"{place}: {path}{more}, {bytes_text(sizes[place])}{note}"), file=self._out)
         view = self.view
         first = view.first_result_seconds
         after = "" if first is None else f", the first result after {seconds_text(first)}"

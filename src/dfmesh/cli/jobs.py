@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dfmesh.compiler.quantity_text import count_text, seconds_text
 from dfmesh.session.host import Host
+from dfmesh.shown_text import shown_line
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from dfmesh.session import JobSummary
 
 COLUMNS = ("job", "pipeline", "status", "submitted", "took", "results", "failed", "client")
+_WRAPPED = ("pipeline", "submitted")
 _FIRST_NUMBER = 4
 _SHORTEST_ID = 8
 
@@ -40,10 +42,8 @@ def show_jobs(wanted: str | None, *, as_json: bool) -> None:
 
     console = Console(highlight=False, markup=False)
     running = sum(not job.status.over for job in jobs)
-    console.print(
-        f"{host.record.title} (host {host.record.name}): {count_text(len(jobs), 'job')}, {running} going on",
-        soft_wrap=True,
-    )
+    whose = f"{shown_line(host.record.title)} (host {host.record.name})"
+    console.print(f"{whose}: {count_text(len(jobs), 'job')}, {running} going on", soft_wrap=True)
     if jobs:
         console.print(jobs_table(jobs))
 
@@ -76,13 +76,19 @@ def jobs_table(jobs: Sequence[JobSummary]) -> Table:
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
     for number, title in enumerate(COLUMNS):
-        table.add_column(title, justify="right" if number >= _FIRST_NUMBER else "left", no_wrap=title != "pipeline")
+        table.add_column(
+            title,
+            justify="right" if number >= _FIRST_NUMBER else "left",
+            no_wrap=title not in _WRAPPED,
+            overflow="fold",
+            min_width=10 if title in _WRAPPED else None,
+        )
     length = _id_length([job.id for job in jobs])
     for job in jobs:
         style = {"failed": "red", "finished": "dim", "cancelled": "dim"}.get(job.status.value, "")
-        table.add_row(job.id[:length], *_cells(job), style=style)
+        table.add_row(job.id[:length], *map(shown_line, _cells(job)), style=style)
     return table
 
 

@@ -11,6 +11,7 @@ from dfmesh.cli.failures import UsageError
 from dfmesh.engine.line_text import NO_BREAK_SPACE
 from dfmesh.errors import SessionError
 from dfmesh.session.host import Host
+from dfmesh.shown_text import shown_line
 
 _PART_SIZE = 256 * 1024
 
@@ -90,4 +91,6 @@ class _Printer:
         time, _, rest = line.partition(" ")
         whose, _, text = rest.partition(" ")
         site, *call = whose.split(NO_BREAK_SPACE)
-        return f"{time} [{' '.join((site, *call))}] {text}\n" if self._site in (None, site) else ""
+        if self._site not in (None, site):
+            return ""
+        return shown_line(f"{time} [{' '.join((site, *call))}] {text}") + "\n"

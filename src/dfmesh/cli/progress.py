@@ -15,6 +15,7 @@ from dfmesh.cli.clock import seconds_since_start
 from dfmesh.compiler.quantity_text import bytes_text, count_text, seconds_text
 from dfmesh.errors import JobCancelledError
 from dfmesh.session.job_progress import OperationProgress, bytes_between, links_of, operations_of
+from dfmesh.shown_text import shown_line
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -99,7 +100,7 @@ def draw(view: JobView, most_rows: int = 1000) -> RenderableType:
         f"{source} → {peer} {bytes_text(size)}".replace(" ", "\N{NO-BREAK SPACE}")
         for source, peer, size in view.links()
     ]
-    parts: list[Any] = [Text(view.headline(), style="bold")]
+    parts: list[Any] = [Text(shown_line(view.headline()), style="bold")]
     if view.sites:
         parts.append(_operations_table(view.operations(), most_rows))
     if links:
@@ -112,16 +113,17 @@ def _operations_table(operations: list[OperationProgress], most_rows: int) -> Ta
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("site", no_wrap=True)
-    table.add_column("operation", no_wrap=True, min_width=24)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
+    table.add_column("site", overflow="fold")
+    table.add_column("operation", overflow="fold", min_width=12)
     for title in ("done", "running", "waiting", "failed", "seconds"):
         table.add_column(title, justify="right", no_wrap=True)
     shown = _most_active(operations, most_rows)
     site = ""
     for entry in shown:
         style = "red" if entry.failed else "" if entry.running or entry.waiting else "dim"
-        table.add_row("" if entry.site == site else entry.site, *entry.cells[1:], style=style)
+        cells = ("" if entry.site == site else entry.site, *entry.cells[1:])
+        table.add_row(*map(shown_line, cells), style=style)
         site = entry.site
     if len(shown) < len(operations):
         table.add_row("", f"… and {len(operations) - len(shown)} more")
@@ -188,7 +190,7 @@ class LiveProgress:
         from rich.console import Console
 
         self.view = view
-        self._console: Console = Console(stderr=True, highlight=False)
+        self._console: Console = Console(stderr=True, highlight=False, markup=False)
         self._live: Any = None
         self._asker: ProgressAsker | None = None
 

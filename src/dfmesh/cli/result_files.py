@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from dfmesh.session import ResultItem
 
 INDEX = "index.json"
+LONGEST_NAME = 100
+"""Bytes of a part of a file name; file systems take 255 for all of it, some of them 143."""
+
+NO_NETCDF = "as JSON, since NetCDF cannot be written here; pip install h5netcdf may help"
 
 _SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "png"),
@@ -73,7 +78,8 @@ class ResultFiles:
         """Write one result.
 
         Returns:
-            Its entry in the index: place, frame, site, node, file (relative to the directory), type, bytes.
+            Its entry in the index: place, frame, site, node, file (relative to the directory), type, bytes, and a
+            note where the file is of another format than one expects.
 
         Raises:
             CommandError: the file cannot be written.
@@ -84,7 +90,7 @@ class ResultFiles:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             path = write_value(item.value, folder / stem)
-        except OSError as error:
+        except Exception as error:  # The libraries that write tables and grids raise what they like.
             raise CommandError(f"cannot write a result of {item.place!r} to {folder}: {error}") from error
         entry = {
             "place": item.place,
@@ -95,6 +101,8 @@ class ResultFiles:
             "type": type(item.value).__name__,
             "bytes": path.stat().st_size,
         }
+        if path.suffix == ".json" and type(item.value).__module__.partition(".")[0] == "xarray":
+            entry["note"] = NO_NETCDF
         self.entries.append(entry)
         return entry
 
@@ -130,8 +138,15 @@ class ResultFiles:
 
 
 def safe_name(name: str) -> str:
-    """Make any text a file name of one level that no shell or system takes amiss."""
-    return re.sub(r"[^\w.-]+", "_", name).strip("._-") or "_"
+    """Make any text a file name of one level that no shell or system takes amiss.
+
+    A long one is cut, and has a digest of all of it at its end, so that it is the same in every run.
+    """
+    safe = re.sub(r"[^\w.-]+", "_", name).strip("._-") or "_"
+    if len(os.fsencode(safe)) <= LONGEST_NAME:
+        return safe
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{os.fsencode(safe)[: LONGEST_NAME - 9].decode(errors='ignore')}-{digest}"
 
 
 def write_value(value: Any, stem: Path) -> Path:
@@ -139,7 +154,8 @@ def write_value(value: Any, stem: Path) -> Path:
 
     Args:
         value: Bytes (the extension is found from their beginning), text, an Arrow table (Parquet), a numpy array, or
-            anything else that dfmesh can send, as JSON.
+            an xarray array or data set (NetCDF if a library for it is installed), or anything else that dfmesh can
+            send, as JSON.
         stem: Path without extension.
 
     Returns:
@@ -152,6 +168,8 @@ def write_value(value: Any, stem: Path) -> Path:
     libraries = {cls.__module__.partition(".")[0] for cls in type(value).__mro__}
     if "pyarrow" in libraries and type(value).__name__ in ("Table", "RecordBatch"):
         return _write_table(value, stem)
+    if "xarray" in libraries and (path := _write_grid(value, stem)) is not None:
+        return path
     if "numpy" in libraries:
         import numpy as np
 
@@ -162,6 +180,17 @@ def write_value(value: Any, stem: Path) -> Path:
             return path
     text = json.dumps(values.to_json(value), indent=2, ensure_ascii=False)
     return _write(stem, "json", f"{text}\n".encode())
+
+
+def _write_grid(value: Any, stem: Path) -> Path | None:
+    """Write an xarray array or data set as NetCDF; None if there is no library for it, or NetCDF cannot hold it."""
+    path = _with_extension(stem, "nc")
+    try:
+        value.to_netcdf(path)
+    except (ImportError, ValueError, TypeError, NotImplementedError):
+        path.unlink(missing_ok=True)
+        return None
+    return path
 
 
 def _write_table(value: Any, stem: Path) -> Path:

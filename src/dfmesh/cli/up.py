@@ -16,6 +16,7 @@ import msgspec
 from dfmesh.cli.failures import UsageError, error_lines, exit_code, near_text, print_error
 from dfmesh.compiler.quantity_text import count_text
 from dfmesh.errors import DfmeshError, SessionError
+from dfmesh.shown_text import shown_line
 
 if TYPE_CHECKING:
     from dfmesh.config import FederationConfig
@@ -109,7 +110,7 @@ def _serve(config: FederationConfig, homesite: str, name: str, *, as_json: bool)
     finally:
         output.close()
     if not as_json:
-        print(f"{config.name} is down")
+        print(f"{shown_line(config.name)} is down")
 
 
 def tell_ready(host: HostRecord, resumed: int, *, as_json: bool) -> None:
@@ -120,8 +121,8 @@ def tell_ready(host: HostRecord, resumed: int, *, as_json: bool) -> None:
     sites = ", ".join(f"{site} (homesite)" if site == host.homesite else site for site in host.sites)
     file = near_text(host.federation)
     lines = [
-        f"{host.title} is up: host {host.name}, process {host.pid}",
-        f"  sites   {sites}",
+        f"{shown_line(host.title)} is up: host {host.name}, process {host.pid}",
+        f"  sites   {shown_line(sites)}",
         f"  submit  dfmesh run {file} PIPELINE --target up [--detach], or federation.session(target='up')",
         "  look    dfmesh jobs, dfmesh attach JOB, dfmesh cancel JOB, dfmesh logs [SITE] [--follow]",
         f"  stop    dfmesh down {file}",

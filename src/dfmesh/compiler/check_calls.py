@@ -23,6 +23,7 @@ from dfmesh.api import (
     did_you_mean,
     find_references,
     is_unicode,
+    LARGEST_NUMBER,
     number_fits,
 )
 from dfmesh.compiler.candidates import allowed_sites, candidates, exposed, operation_name
@@ -88,7 +89,7 @@ class CallChecker:
         retries: Any = statement.retries
         timeout: Any = statement.timeout
         if not is_int(retries) or retries < 0:
-            self.fault(statement, f"{name}: retries={shown(retries)}", "give a whole number, 0 or more")
+            self.fault(statement, f"{name}: retries={shown(retries)}", f"give a whole number, 0 or more{at_most(retries)}")
         if timeout is not None and not (is_number(timeout) and timeout > 0):
             self.fault(statement, f"{name}: timeout={shown(timeout)}", "give seconds above 0, or None")
 
@@ -334,6 +335,13 @@ def _description(parameter: Parameter) -> str:
 def is_int(value: Any) -> bool:
     """Tell whether an option is a whole number that a message can hold."""
     return isinstance(value, int) and not isinstance(value, bool) and number_fits(value)
+
+
+def at_most(value: Any) -> str:
+    """Say how large an option may be, if it is a whole number that is too large; else nothing."""
+    if isinstance(value, int) and not isinstance(value, bool) and value > LARGEST_NUMBER:
+        return f", at most {LARGEST_NUMBER:,}"
+    return ""
 
 
 def is_number(value: Any) -> bool:

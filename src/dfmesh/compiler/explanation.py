@@ -15,6 +15,7 @@ from typing import Any
 from dfmesh.compiler.placement import Alternative, ObjectiveName
 from dfmesh.compiler.quantity_text import bytes_text, count_text, money_text, seconds_text
 from dfmesh.errors import Fault
+from dfmesh.shown_text import shown, shown_line
 
 CLIENT = "client"
 """The receiving end of the last links, those of the results."""
@@ -132,14 +133,14 @@ class Explanation:
         """Give the table as text, one tuple per step, in the order of `COLUMNS`."""
         return [
             (
-                row.statement,
-                row.label,
-                row.site,
-                row.why,
+                shown_line(row.statement),
+                shown_line(row.label),
+                shown_line(row.site),
+                shown_line(row.why),
                 seconds_text(row.seconds),
                 bytes_text(row.size),
-                _next_best(row.next_best),
-                _short(row.location),
+                shown_line(_next_best(row.next_best)),
+                shown_line(_short(row.location)),
             )
             for row in self.rows
         ]
@@ -158,14 +159,21 @@ class Explanation:
     def link_lines(self) -> list[str]:
         """Say per link how many values and bytes cross it, one line each."""
         return [
-            f"{link.source} -> {link.destination}: {bytes_text(link.size)} in {count_text(len(link.values), 'value')}"
+            f"{shown_line(f'{link.source} -> {link.destination}')}: "
+            f"{bytes_text(link.size)} in {count_text(len(link.values), 'value')}"
             for link in self.links
         ]
 
     def to_text(self) -> str:
         """Give table, links and total as plain text."""
         lines = _columns([COLUMNS, *self.cells()])
-        lines += ["", *self.link_lines(), "", self.summary(), *(f"warning: {warning}" for warning in self.warnings)]
+        lines += [
+            "",
+            *self.link_lines(),
+            "",
+            self.summary(),
+            *(f"warning: {shown(str(warning), '  ')}" for warning in self.warnings),
+        ]
         return "\n".join(lines) + "\n"
 
     def to_mermaid(self) -> str:
@@ -195,6 +203,10 @@ class Explanation:
             return f"  n{source} --> n{row.index}"
         return f'  n{source} -->|"{bytes_text(size)}"| n{row.index}'
 
+    def __str__(self) -> str:
+        """Write it as a table."""
+        return self.to_text()
+
     def _repr_html_(self) -> str:
         """Show a table in notebooks."""
         head = "".join(f"<th style='text-align:left'>{escape(title)}</th>" for title in COLUMNS)
@@ -222,8 +234,8 @@ def _short(location: str) -> str:
 
 def _mermaid(text: str) -> str:
     """Write any text inside a quoted Mermaid label."""
-    codes = {'"': "#quot;", "#": "#35;", "<": "#lt;", ">": "#gt;", "&": "#amp;", "%": "#37;", "`": "#96;", "\n": " "}
-    return "".join(codes.get(character, character) for character in text)
+    codes = {'"': "#quot;", "#": "#35;", "<": "#lt;", ">": "#gt;", "&": "#amp;", "%": "#37;", "`": "#96;"}
+    return "".join(codes.get(character, character) for character in shown_line(text.replace("\n", " ")))
 
 
 def _columns(rows: list[tuple[str, ...]]) -> list[str]:

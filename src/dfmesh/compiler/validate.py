@@ -9,6 +9,7 @@ from typing import Any
 from dfmesh import values
 from dfmesh.api import (
     NO_DEFAULT,
+    STATUS_PLACE,
     Advise,
     Block,
     Choose,
@@ -32,7 +33,7 @@ from dfmesh.api import (
     node_text,
     number_fits,
 )
-from dfmesh.compiler.check_calls import CallChecker, ValueChecker, is_int, is_number, shown
+from dfmesh.compiler.check_calls import CallChecker, ValueChecker, at_most, is_int, is_number, shown
 from dfmesh.compiler.check_use import use_warnings
 from dfmesh.config import FederationConfig
 from dfmesh.errors import Fault, PipelineError, ValueEncodingError
@@ -286,6 +287,9 @@ class _Validator:
     def check_place(self, statement: Yield) -> None:
         if not isinstance(statement.place, str) or not statement.place or not is_unicode(statement.place):
             self.fault(statement, f"place={statement.place!r} is no name", "give a text")
+        elif statement.place == STATUS_PLACE:
+            hint = "callbacks are told there how the job goes; give another name"
+            self.fault(statement, f"place={statement.place!r} is reserved", hint)
 
     def check_parameters(self, statement: Statement) -> None:
         """Check that a parameter that stands in several places has one default."""
@@ -331,7 +335,7 @@ class _Validator:
     def check_loop(self, statement: ForEach) -> None:
         window: Any = statement.window
         if window is not None and not (is_int(window) and window >= 1):
-            hint = "give a whole number of at least 1, or None"
+            hint = f"give a whole number of at least 1{at_most(window)}, or None"
             self.fault(statement, f"ForEach: window={shown(window)}", hint)
         if statement.on_error not in ("fail", "skip", "collect"):
             self.fault(statement, f"ForEach: on_error={statement.on_error!r}", "give 'fail', 'skip' or 'collect'")
@@ -349,8 +353,8 @@ _VALUES: dict[type[Statement], str] = {
 
 
 def _iterable(value: Any) -> bool:
-    # An Arrow table is a sequence of rows to ForEach, though Python does not iterate it.
-    iterable = hasattr(value, "__iter__") or hasattr(value, "to_batches")
+    # Tables and batches of Arrow are sequences of rows to ForEach, though Python does not iterate them.
+    iterable = hasattr(value, "__iter__") or hasattr(value, "to_batches") or hasattr(value, "to_pylist")
     return iterable and not isinstance(value, str | bytes | bytearray)
 
 

@@ -7,6 +7,7 @@ Classes are looked for among the modules that are loaded; nothing is imported fo
 
 from __future__ import annotations
 
+import math
 import numbers
 import re
 import reprlib
@@ -105,7 +106,8 @@ class _Compiler:
             return None if not judges else Fit(frozenset(), _all_of(judges))
         if not judges:
             return typed
-        return Fit(frozenset(), _all_of([typed.judge, *judges]))
+        judge = _all_of([typed.judge, *judges])
+        return Fit(frozenset(), _within(schema, typed.quick, judge) if len(judges) == 1 else judge)
 
     def _judges(self, schema: Mapping[str, Any]) -> Iterator[Judge | None]:
         if isinstance(schema.get("$ref"), str):
@@ -225,18 +227,24 @@ def _typed(schema: Mapping[str, Any]) -> Fit | None:
     kinds = [name for name in names if name in JSON_TYPES]
     classes = [name for name in names if name not in JSON_TYPES]
     expected = " or ".join(names)
+    # Of these all instances fit, if one does; of others, such as a float for an integer, it depends on the value.
+    always = (numbers.Number, str) if "number" in kinds else (numbers.Integral, str)
     quick = {kind for name in kinds for kind in _QUICK[name]}
 
     def judge(value: Any) -> str:
         cls = type(value)
-        if cls in quick or any(_is_kind(value, kind) for kind in kinds):
+        if cls in quick:
+            return ""
+        if any(_is_kind(value, kind) for kind in kinds):
+            if issubclass(cls, always):
+                quick.add(cls)
             return ""
         if any(_is_instance(value, name) for name in classes):
             quick.add(cls)
             return ""
-        if classes and not kinds and not _is_plain(value):
+        if not _is_plain(_scalar(value)):
             return f"is a {_name_of(cls)}, expected {expected}"
-        return f"is {_short.repr(value)} ({cls.__name__}), expected {expected}"
+        return f"is {_shown(value)} ({_name_of(cls)}), expected {expected}"
 
     return Fit(quick, judge)
 
@@ -319,7 +327,11 @@ def _find(name: str) -> tuple[Any, bool]:
 
 
 def _name_of(cls: type) -> str:
-    return f"{cls.__module__}.{cls.__qualname__}"
+    return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _shown(value: Any) -> str:
+    return _short.repr(_scalar(value))
 
 
 # What else a schema may say
@@ -330,7 +342,7 @@ def _one_of(allowed: Sequence[Any]) -> Judge:
         value = _scalar(value)
         if not (_is_plain(value) or isinstance(value, numbers.Number)) or value in allowed:
             return ""
-        return f"is {_short.repr(value)}, expected one of {', '.join(map(repr, allowed))}"
+        return f"is {_shown(value)}, expected one of {', '.join(map(repr, allowed))}"
 
     return judge
 
@@ -358,10 +370,27 @@ def _bounds(schema: Mapping[str, Any]) -> Judge | None:
                 return ""
         for fails, bound, text in bounds:
             if fails(value, bound):
-                return f"is {value!r}, {text} {bound!r}"
+                return f"is {_shown(value)}, {text} {bound!r}"
         return ""
 
     return judge
+
+
+def _within(schema: Mapping[str, Any], types: Set[type], judge: Judge) -> Judge:
+    """Let plain numbers between `minimum` and `maximum` pass quickly, where that is all that is asked for."""
+    asked = {key for key in schema if key in _BOUNDS}
+    bounds = [schema.get("minimum", -math.inf), schema.get("maximum", math.inf)]
+    if not asked or asked - {"minimum", "maximum"} or any(type(bound) not in (int, float) for bound in bounds):
+        return judge
+    least, most = bounds
+    numeric = {int, float} & types
+
+    def judge_number(value: Any) -> str:
+        if type(value) in numeric and least <= value <= most:
+            return ""
+        return judge(value)
+
+    return judge_number
 
 
 _NO_LIMITS = (0, sys.maxsize)

@@ -41,7 +41,9 @@ class Operations:
         self._prefix = prefix
 
     def __getattr__(self, name: str) -> type[Operation] | Operations:
-        found = self._below.get(name) if not name.startswith("_") else None
+        if name.startswith("_"):  # Of Python's own protocols, which may ask before there is anything to look into.
+            raise AttributeError(f"operations have no attribute {name!r}", name=name, obj=self)
+        found = self._below.get(name)
         if found is None:
             where = f"{self._prefix.rstrip('.')!r} has" if self._prefix else "the federation has"
             raise AttributeError(

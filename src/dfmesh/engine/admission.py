@@ -6,11 +6,15 @@ from collections.abc import Iterator
 
 from dfmesh.engine.adapters import SiteAdapters
 from dfmesh.engine.residency import residency_objections
-from dfmesh.netir import Call, NetIR, Reduce
+from dfmesh.netir import Call, NetIR, Reduce, check_part
 from dfmesh.netir.interface import interface_differences
 
 _CALLS = (Call, Reduce)
 """Actions that call an adapter. (Made once: a union of the two would be made anew each time.)"""
+
+
+MAX_FAULTS = 20
+"""Faults of a net that are told."""
 
 
 def objections(net: NetIR, site: str, homesite: str, adapters: SiteAdapters) -> list[str]:
@@ -24,6 +28,9 @@ def objections(net: NetIR, site: str, homesite: str, adapters: SiteAdapters) -> 
     """
     if net.site != site or net.homesite != homesite:
         return [f"the net is for site {net.site!r} with homesite {net.homesite!r}"]
+    faults = check_part(net)
+    if faults:
+        return [f"cannot run its part of the plan: {fault.message}" for fault in faults[:MAX_FAULTS]]
     missing = [
         f"does not offer {_named(operation, provider)}"
         for operation, provider in net.operations()

@@ -10,6 +10,7 @@ from contextlib import suppress
 
 import msgspec
 
+from dfmesh.engine.adapters.hidden_secrets import HIDDEN_SECRETS
 from dfmesh.engine.messages import JobLine
 from dfmesh.netir import Frame
 
@@ -81,6 +82,7 @@ class CallLines:
             text: Some lines, the last of which may not be at its end yet.
         """
         key = (call, source, logger)
+        text = HIDDEN_SECRETS.hide(text)
         with self._lock:
             if self._closed:
                 return
@@ -153,7 +155,7 @@ class CallLines:
         return max(0, MOST_PER_SECOND - self._taken)
 
     def _take(self, whose: Whose, source: str, logger: str, line: str) -> None:
-        line = line.rstrip("\r")
+        line = HIDDEN_SECRETS.hide(line).rstrip("\r")
         line = line[line.rfind("\r") + 1 :]
         if len(line) > LONGEST:
             line = line[:LONGEST] + CUT

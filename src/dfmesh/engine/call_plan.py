@@ -68,9 +68,10 @@ class CallPlan:
         adapter: The adapter, once it was loaded; stays None for one whose calls run in processes of their own.
         simple: One attempt of a plain function, without a time-out: needs no task.
         limits: What its calls have to keep to; None if to nothing, or as long as that is not known.
+        loading: Seconds that it took to load the adapter, if that was done for the present job.
     """
 
-    __slots__ = ("adapter", "limits", "operation", "provider", "retries", "simple", "timeout")
+    __slots__ = ("adapter", "limits", "loading", "operation", "provider", "retries", "simple", "timeout")
 
     def __init__(self, operation: str, provider: str | None, retries: int, timeout: float | None) -> None:
         self.operation = operation
@@ -80,6 +81,7 @@ class CallPlan:
         self.adapter: Adapter | None = None
         self.simple = False
         self.limits: Limits | None = None
+        self.loading = 0.0
 
     def load(self, adapter: Adapter, limits: CallLimits | None = None) -> Adapter:
         """Note the adapter, and what its calls have to keep to at this site."""

@@ -26,6 +26,7 @@ from dfmesh.engine.unstoppable_tasks import cancel_for_good
 from dfmesh.engine.worker_thread import Done, Ended, Work
 from dfmesh.engine.worker_threads import STOP_SECONDS, WorkerThreads
 from dfmesh.errors import DfmeshError
+from dfmesh.processes.forked_child import ending_in_children
 from dfmesh.values import PickledObject
 
 if TYPE_CHECKING:
@@ -408,7 +409,9 @@ class Calls:
         if plan.adapter is not None:
             return plan.adapter
         # Loading serves all calls: it is not stopped with the one that needed it first.
+        started = time.perf_counter()
         found = await self._on_thread(lambda: self._adapters.find(plan.operation, plan.provider), "")
+        plan.loading = plan.loading or time.perf_counter() - started
         return plan.load(found, self._limits)
 
     async def _limited(self, call: int, plan: CallPlan, arguments: dict[str, Any], permit: Permit | None) -> Any:
@@ -458,13 +461,15 @@ class Calls:
             self._in_tasks[call] = seen = self._this_call(call, plan)
             in_this_task.set(seen)
         if kind is AdapterKind.COROUTINE:
-            return values.take_over([await function()])
+            return values.take_over([await ending_in_children(function())])
         if kind is AdapterKind.ASYNC_GENERATOR:
             result = function()
         else:
             result = await self._on_thread(function, plan.operation, self._this_call(call, plan), permit)
         if kind in _STREAMING and not isinstance(result, Iterator | AsyncIterator):
-            return iter(values.private_copy(result))  # Annotated as an iterator, and an iterable came.
+            return iter(
+                result.value if isinstance(result, values.Private) else result
+            )  # Annotated as an iterator, and an iterable came.
         return result
 
     def _on_thread(
@@ -586,7 +591,7 @@ class Calls:
         """Give the next item of an async generator, or `END`."""
         if stream.timeout is None:
             try:
-                return await anext(items, END)
+                return await ending_in_children(anext(items, END))
             finally:
                 _over(permit)
         task = self._apart(_next(items), stream.operation, permit)
@@ -673,7 +678,7 @@ async def _close(stream: _Closable) -> None:
 
 
 async def _next(items: AsyncIterator[Any]) -> Any:
-    return await anext(items, END)
+    return await ending_in_children(anext(items, END))
 
 
 async def _captured(work: Coroutine[Any, Any, Any]) -> tuple[Any, BaseException | None]:

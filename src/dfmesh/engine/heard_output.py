@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TextIO, cast
 
+from dfmesh.engine.adapters.hidden_secrets import HIDDEN_SECRETS
 from dfmesh.engine.adapters.present_call import running_tell
 
 _NAMES = ("stdout", "stderr")
@@ -49,13 +50,13 @@ class HeardStream:
             return self.heard_stream.write(text)
         _within.write = True
         try:
-            written = self.heard_stream.write(text)
+            self.heard_stream.write(HIDDEN_SECRETS.hide(text))
         finally:
             _within.write = False
         # What a handler of `logging` writes has been heard already, as a record.
         if sys._getframe(1).f_code.co_filename != _LOGGING:
             tell(self._name, "", text)
-        return written
+        return len(text)
 
     def writelines(self, lines: Any) -> None:
         """As the stream does."""
@@ -78,6 +79,7 @@ class _HeardRecords:
         if tell is not None and record.name:
             text = _text_of(record)
             if text is not None:
+                _hide_in(record, text)
                 tell(record.levelname, record.name, f"{text}\n")
         return record
 
@@ -89,6 +91,14 @@ def _text_of(record: logging.LogRecord) -> str | None:
         return f"{text}\n{_tracebacks.formatException(record.exc_info)}" if record.exc_info else text
     except Exception:
         return None
+
+
+def _hide_in(record: logging.LogRecord, text: str) -> None:
+    """Keep secrets out of what the handlers of a record will write."""
+    if HIDDEN_SECRETS.hide(text) != text:
+        record.msg, record.args = HIDDEN_SECRETS.hide(record.getMessage()), None
+        if record.exc_info:
+            record.exc_text = HIDDEN_SECRETS.hide(_tracebacks.formatException(record.exc_info))
 
 
 _listeners = 0

@@ -436,6 +436,8 @@ class HomeJob:
         self._outcome = outcome
         if outcome == "cancelled" and reason:
             self._note(Failure("", "cancel", "", (), "", "Cancelled", reason))
+        if len(self._sites) == 1 and not self._survivable:
+            alive -= self._reports.keys()  # It has forgotten the job.
         # One that has sent its last report has nothing to stop.
         ends = [(site, EndJob(self.attempt, patient=site in self._reports)) for site in sorted(alive)]
         return [*ends, *self._finish()]

@@ -9,8 +9,8 @@ from dfmesh.engine.carrier import Carrier
 from dfmesh.engine.events import Event
 from dfmesh.engine.messages import AnyMessage, Failure, Payload
 from dfmesh.engine.tokens import SKIPPED, Failed, Token
-from dfmesh.engine.wiring import WiredNet
-from dfmesh.errors import ValueDecodingError
+from dfmesh.engine.wiring import Target, WiredNet
+from dfmesh.errors import UnknownClassError, ValueDecodingError
 from dfmesh.netir import Frame
 
 
@@ -20,6 +20,7 @@ class JobArrivals:
     Attributes:
         received: Messages received so far that their senders count, by sending site.
         lost: Sites that have died; streams from there have broken.
+        may_learn: Whether a value of an unknown class raises UnknownClassError, since the class may become known.
         broken_streams: Streams that ended early, since an item could not be read; what still comes is dropped.
     """
 
@@ -40,11 +41,14 @@ class JobArrivals:
         """
         self.received: dict[str, int] = {}
         self.lost: set[str] = set()
+        self.may_learn = False
         self.broken_streams: set[tuple[int, Frame]] = set()
         self._site = wired.net.site
         self._homesite = wired.net.homesite
         self._scopes = wired.scopes
         self._expected = senders
+        self._arriving = wired.arrivals
+        self._parameters = wired.parameters
         self._carrier = carrier
         self._report_failure = report_failure
 
@@ -94,7 +98,8 @@ class JobArrivals:
     def frame_opened(self, message: messages.OpenFrame) -> events.FrameOpened:
         """Give what it means that the homesite opens a parameter set."""
         frame = message.frame
-        given = {name: self._unpacked(payload, frame) for name, payload in message.parameters.items()}
+        places = self._parameters
+        given = {name: self._unpacked(payload, frame, places.get(name)) for name, payload in message.parameters.items()}
         return events.FrameOpened(frame, given)
 
     def _stream_items(self, package: messages.StreamPackage) -> list[Event]:
@@ -105,7 +110,7 @@ class JobArrivals:
             return []
         if package.payload is None:
             return [events.StreamEndArrived(route, frame, package.failure)]
-        items = self._unpacked(package.payload, frame, package.count)
+        items = self._unpacked(package.payload, frame, self._arriving[route], package.count)
         if isinstance(items, Failed):
             self.broken_streams.add((route, frame))
             return [events.StreamEndArrived(route, frame, items.failure)]
@@ -115,26 +120,44 @@ class JobArrivals:
         route, frames = package.route, package.frames
         if not frames:
             return []
-        tokens = self._unpacked(package.payload, frames[0], len(frames))
+        tokens = self._unpacked(package.payload, frames[0], self._arriving[route], len(frames))
         if isinstance(tokens, Failed):
             return [events.TokenArrived(route, frame, tokens) for frame in frames]
         return [events.TokensArrived(route, frames, tokens)]
 
     def _token_of(self, package: messages.TokenPackage) -> Token:
         if package.payload is not None:
-            return self._unpacked(package.payload, package.frame)
+            return self._unpacked(package.payload, package.frame, self._arriving[package.route])
         if package.failure is not None:
             return Failed(package.failure)
         return SKIPPED if package.skipped else None
 
-    def _unpacked(self, payload: Payload, frame: Frame, count: int = 0) -> Token:
-        """Give the value of a payload, or the list of so many values, or how that failed."""
+    def _unpacked(self, payload: Payload, frame: Frame, targets: list[Target] | None, count: int = 0) -> Token:
+        """Give the value of a payload, or the list of so many values, or how that failed.
+
+        Args:
+            payload: What arrived.
+            frame: For which frame, the first one of several.
+            targets: Where it goes.
+            count: How many values it has to be; 0 for one that is no list of them.
+
+        Raises:
+            UnknownClassError: it has an instance of a class that may become known.
+        """
         try:
             value = self._carrier.unpack(payload)
             if count and (type(value) is not list or len(value) != count):
                 raise ValueDecodingError(f"what arrived is no list of {count} values")
             return value
         except ValueDecodingError as error:
-            failure = Failure(self._site, "decode", "", frame, "", type(error).__name__, str(error))
+            if isinstance(error, UnknownClassError):
+                if self.may_learn:
+                    raise
+                error = error.at(f"at site {self._site!r}")
+            taker = targets[0][0].ir if targets else None
+            operation, node, location = (
+                ("decode", "", "") if taker is None else (taker.name, taker.node, taker.location)
+            )
+            failure = Failure(self._site, operation, node, frame, location, type(error).__name__, str(error))
             self._report_failure(failure)
             return Failed(failure)

@@ -16,6 +16,7 @@ from dfmesh.engine.call_log import CallLog
 from dfmesh.engine.calls import Calls
 from dfmesh.engine.carrier import Carrier, gauge
 from dfmesh.engine.events import Event, Instruction
+from dfmesh.engine.held_messages import LoadModules
 from dfmesh.engine.job_arrivals import JobArrivals
 from dfmesh.engine.job_outbox import JobOutbox, Soon
 from dfmesh.engine.kept_calls import Kept, OnceCalls
@@ -46,6 +47,7 @@ class SiteServices(msgspec.Struct, frozen=True):
         broken: Ends a job that cannot go on, through a fault of the engine; None to raise what happened.
         later: Calls a function after some seconds; None where nothing is put off.
         lag: Gives how many results of calls there were so far, and the seconds that they waited for the event loop.
+        load: Imports the modules of adapters, which may register classes of values; None where all are loaded.
         bound_values: Follows what rules of residency bind in a net.
     """
 
@@ -58,6 +60,7 @@ class SiteServices(msgspec.Struct, frozen=True):
     lag: Callable[[], tuple[int, float]] = lambda: (0, 0.0)
     later: Later | None = None
     bound_values: Callable[[NetIR], BoundValues] = lambda _: NOTHING_BOUND
+    load: LoadModules | None = None
 
 
 LITTLE_SENT = 256 * 1024
@@ -72,6 +75,7 @@ class JobController:
         homesite: Where reports and results go.
         prepared: What it runs.
         told_last: Whether the last report has been sent.
+        on_last: Called soon after that; None if nobody wants to know.
     """
 
     def __init__(self, job: str, prepared: PreparedNet, services: SiteServices, once: OnceCalls | None = None) -> None:
@@ -103,6 +107,7 @@ class JobController:
         self._slots: dict[int, int] = {}
         report_failure = self._outbox.report_failure
         self._arrivals = JobArrivals(self._runner.wired, prepared.senders, services.carrier, report_failure)
+        self._arrivals.may_learn = services.load is not None
         self._missed: dict[int, bytes] = {}
         self._bound_values = services.bound_values
         self._bound: BoundValues | None = None
@@ -117,6 +122,7 @@ class JobController:
         self._opened = 0
         self._closing = False
         self.told_last = False
+        self.on_last: Callable[[], None] | None = None
         self._idle_told: tuple[dict[str, int], dict[str, int], int] | None = None
 
     # Messages from other sites
@@ -133,13 +139,18 @@ class JobController:
         for event in happened:
             self.handle(event)
 
+    def knows_all(self) -> None:
+        """Take note that nothing more will be loaded for the values that arrive."""
+        self._arrivals.may_learn = False
+
     def _from_homesite(self, message: AnyMessage) -> None:
         match message:
             case messages.OpenFrame():
+                opened = self._arrivals.frame_opened(message)
                 self._opened += 1
                 if message.last:
                     self._closing = self._outbox.holds_reports = True
-                self.handle(self._arrivals.frame_opened(message))
+                self.handle(opened)
             case messages.CloseParameters():
                 self._closing = self._outbox.holds_reports = True
                 self._tell_last()
@@ -206,6 +217,8 @@ class JobController:
         self._carrier.send(
             self.homesite, messages.Progress(self.job, (self.report(),), last=True, frames=outbox.take_held())
         )
+        if self.on_last is not None:
+            self._soon(self.on_last)
 
     def _outbox_flushed(self) -> None:
         if self._watched:
@@ -481,7 +494,9 @@ class JobController:
         each = list(zip(transitions, self._statistics, self._plans, strict=True))
         return SiteReport(
             self.site,
-            tuple(counted.report(item.ir, waiting(item)) for item, counted, plan in each if plan is not None),
+            tuple(
+                counted.report(item.ir, waiting(item), plan.loading) for item, counted, plan in each if plan is not None
+            ),
             dict(self._outbox.bytes_sent),
             tuple(send for item, counted, _ in each for send in counted.sends(item.ir)),
             tuple(TallyReport(item.ir.id, item.fired, item.counted) for item in transitions if item.fired),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dfmesh.engine.adapters import SiteAdapters
@@ -12,6 +13,7 @@ from dfmesh.engine.call_limits import CallLimits
 from dfmesh.engine.call_log import CallLog, NoCallLog
 from dfmesh.engine.calls import Calls
 from dfmesh.engine.carrier import Carrier
+from dfmesh.engine.held_messages import Operations
 from dfmesh.engine.home_jobs import HomeJobs
 from dfmesh.engine.job_controller import JobController, SiteServices
 from dfmesh.engine.messages import (
@@ -114,7 +116,8 @@ class JobRunner:
             self._gone_wrong,
             self._threads.lag,
             self._loop.call_later,
-            lambda net: bound_values(net, adapters),
+            bound_values=lambda net: bound_values(net, adapters),
+            load=self._load_modules,
         )
         self._site_jobs = SiteJobs(
             site, homesite, self._services, lambda net: objections(net, site, homesite, adapters)
@@ -168,6 +171,10 @@ class JobRunner:
 
     def _make_calls(self, controller: JobController) -> Calls:
         return Calls(self._adapters, self._threads, controller, self._worker_processes, self._limits)
+
+    def _load_modules(self, operations: Operations, loaded: Callable[[], None]) -> None:
+        named = list(operations)
+        self._threads.submit(lambda: self._adapters.import_modules(named), lambda *_: loaded())
 
     def _worker_processes(self) -> WorkerProcesses:
         if self._processes is None:

@@ -226,8 +226,9 @@ class Loops:
 def elements_of(sequence: Any) -> Iterator[Any]:
     """Iterate over what a loop takes as a sequence.
 
-    A dictionary gives pairs of key and value, an Arrow table dictionaries, an Arrow array Python values, a NumPy array
-    what stands along its first axis. Everything else gives what Python's iteration does.
+    A dictionary gives pairs of key and value, a table of Arrow or pandas its rows as dictionaries, a column of theirs
+    Python values, an array of NumPy or xarray what stands along its first axis, an xarray data set pairs of name and
+    array. Everything else gives what Python's iteration does.
 
     Raises:
         DfmeshError: it is not a sequence. Text and bytes are not, though Python could iterate them.
@@ -235,8 +236,11 @@ def elements_of(sequence: Any) -> Iterator[Any]:
     kind = type(sequence).__name__
     if isinstance(sequence, Mapping):
         return iter(sequence.items())
-    if type(sequence).__module__.partition(".")[0] == "pyarrow" and hasattr(sequence, "to_pylist"):
+    library = type(sequence).__module__.partition(".")[0]
+    if library == "pyarrow" and hasattr(sequence, "to_pylist"):
         return _arrow_elements(sequence)
+    if library == "pandas":
+        return _pandas_elements(sequence)
     if isinstance(sequence, str | bytes | bytearray) or not hasattr(sequence, "__iter__"):
         raise DfmeshError(f"ForEach goes over lists, arrays and the like, not over a value of type {kind}")
     return iter(sequence)
@@ -248,3 +252,23 @@ def _arrow_elements(sequence: Any) -> Iterator[Any]:
     if hasattr(sequence, "to_pylist") and hasattr(sequence, "schema"):
         return iter(sequence.to_pylist())
     return (item.as_py() for item in sequence)
+
+
+def _pandas_elements(sequence: Any) -> Iterator[Any]:
+    if not hasattr(sequence, "itertuples"):
+        return map(_plain, sequence)
+    names = list(sequence.columns)
+    rows = sequence.itertuples(index=False, name=None)
+    return (dict(zip(names, map(_plain, row), strict=True)) for row in rows)
+
+
+def _plain(cell: Any) -> Any:
+    """Give a value of pandas' own, which no site could be sent, as Python's."""
+    match type(cell).__name__:
+        case "Timestamp":
+            return cell.to_pydatetime(warn=False)
+        case "Timedelta":
+            return cell.to_pytimedelta()
+        case "NaTType" | "NAType":
+            return None
+    return cell

@@ -160,6 +160,7 @@ class OperationReport(msgspec.Struct, array_like=True, frozen=True):
         cold_seconds: Time spent in those, summed.
         mean_size: Bytes of one of its values, estimated from a sample; None if there was none.
         items: Items of streams that it made.
+        loading: Seconds that it took to load the adapter before the first call; in no other figure.
     """
 
     node: str
@@ -176,6 +177,7 @@ class OperationReport(msgspec.Struct, array_like=True, frozen=True):
     cold_seconds: float = 0.0
     mean_size: float | None = None
     items: int = 0
+    loading: float = 0.0
 
 
 class SendReport(msgspec.Struct, array_like=True, frozen=True):
@@ -251,7 +253,7 @@ class StartJob(Message, frozen=True, tag=10):
         net: What to run.
         resumable: Whether the job may be begun again, so that results which nobody could make again are to be kept.
         alone: Whether no other site takes part: nothing waits for `JobStarted` then, and a job that is over soon
-            needs none.
+            needs none. If it will not be begun again, the site forgets it with its last report, and gets no `EndJob`.
     """
 
     net: bytes

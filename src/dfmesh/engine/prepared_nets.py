@@ -88,6 +88,9 @@ class PreparedNets:
         """Take back a net whose job has ended, unless something of that is left in it."""
         known = self._idle.get(prepared.data)
         if known is not None and len(known[1]) < IDLE and prepared.runner.renew():
+            for plan in prepared.plans:
+                if plan is not None:
+                    plan.loading = 0.0
             known[1].append(prepared)
 
 

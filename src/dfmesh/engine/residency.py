@@ -8,7 +8,6 @@ from dfmesh.config import ResidencyRule
 from dfmesh.engine.adapters import SiteAdapters
 from dfmesh.errors import DfmeshError, SourceLocation
 from dfmesh.netir import (
-    NOTHING_BOUND,
     BoundValues,
     Breach,
     Call,

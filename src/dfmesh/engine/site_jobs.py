@@ -7,11 +7,12 @@ from collections.abc import Callable
 import msgspec
 
 from dfmesh.engine.attempts import job_of, runs_once
+from dfmesh.engine.held_messages import HeldMessages
 from dfmesh.engine.job_controller import JobController, SiteServices
 from dfmesh.engine.kept_calls import KeptCalls, OnceCalls
 from dfmesh.engine.messages import AnyMessage, EndJob, Failure, JobEnded, JobRefused, JobStarted, SiteReport, StartJob
 from dfmesh.engine.prepared_nets import PreparedNets
-from dfmesh.errors import DfmeshError
+from dfmesh.errors import DfmeshError, UnknownClassError
 from dfmesh.netir import NetIR
 
 PATIENCE = 0.001
@@ -43,12 +44,33 @@ class SiteJobs:
         self._services = services
         self._leaving: dict[str, JobController] = {}
         self._kept: dict[str, KeptCalls] = {}
+        self._held = HeldMessages(services.load)
 
     def receive(self, peer: str, message: AnyMessage) -> None:
         """Take in a message about a job from another site. One about a job that is not there is dropped."""
+        if self._held.hold_behind(peer, message):
+            return
         controller = self.controllers.get(message.job)
-        if controller is not None:
+        if controller is None:
+            return
+        try:
             controller.receive(peer, message)
+        except UnknownClassError:
+            controller.knows_all()
+            if not self._held.hold(peer, message, controller.prepared.net.operations(), self._deliver):
+                controller.receive(peer, message)
+
+    def _deliver(self, peer: str, message: AnyMessage) -> None:
+        """Take in a message that was held."""
+        try:
+            if isinstance(message, StartJob):
+                self.start(peer, message)
+            else:
+                self.receive(peer, message)
+        except Exception as error:  # Where nobody else would end the job.
+            if self._services.broken is None:
+                raise
+            self._services.broken(message.job, error)
 
     def start(self, peer: str, message: StartJob) -> None:
         """Get ready for an attempt, and say so or why not."""
@@ -56,6 +78,11 @@ class SiteJobs:
             return
         try:
             prepared, reasons = self._nets.take(message.net)
+        except UnknownClassError as error:
+            operations = NetIR.from_bytes(message.net).operations()
+            if self._held.hold(peer, message, operations, self._deliver):
+                return
+            prepared, reasons = None, [str(error.at(f"at site {self._site!r}"))]
         except (msgspec.ValidationError, msgspec.DecodeError) as error:
             prepared, reasons = None, [f"the net cannot be read: {error}"]
         except DfmeshError as error:
@@ -64,7 +91,10 @@ class SiteJobs:
             self._refuse(message.job, reasons)
             return
         once = self._once_calls(message.job, prepared.net) if message.resumable else None
-        self.controllers[message.job] = JobController(message.job, prepared, self._services, once)
+        controller = JobController(message.job, prepared, self._services, once)
+        self.controllers[message.job] = controller
+        if message.alone and not message.resumable:
+            controller.on_last = lambda: self._forget(message.job)
         if message.alone and self._services.later is not None:
             self._services.later(PATIENCE, lambda: self._tell_started(message.job))
         else:
@@ -86,6 +116,7 @@ class SiteJobs:
         if peer != self._homesite:
             return
         attempt = message.job
+        self._held.drop(attempt)
         controller = self.controllers.pop(attempt, None)
         if controller is not None and message.again:
             self._leaving[attempt] = controller
@@ -103,6 +134,12 @@ class SiteJobs:
             self._clear(controller)
             report = controller.report()
         self._services.carrier.send(peer, JobEnded(attempt, report))
+
+    def _forget(self, attempt: str) -> None:
+        controller = self.controllers.pop(attempt, None)
+        if controller is not None:
+            self._clear(controller)
+            self._held.drop(attempt)
 
     def _clear(self, controller: JobController) -> None:
         controller.close()

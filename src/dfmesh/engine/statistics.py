@@ -131,8 +131,14 @@ class Statistics:
         counted, total = self._item_sizes
         return total / counted * self._items / max(self.done, 1) if counted else None
 
-    def report(self, ir: Transition, waiting: int) -> OperationReport:
-        """Say how far the transition is."""
+    def report(self, ir: Transition, waiting: int, loading: float = 0.0) -> OperationReport:
+        """Say how far the transition is.
+
+        Args:
+            ir: The transition.
+            waiting: As `OperationReport.waiting`.
+            loading: As `OperationReport.loading`.
+        """
         return OperationReport(
             ir.node,
             ir.name,
@@ -148,6 +154,7 @@ class Statistics:
             self._cold_seconds,
             self.mean_size(),
             self._items,
+            loading,
         )
 
     def sends(self, ir: Transition) -> list[SendReport]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dfmesh.engine import stopping
 from dfmesh.engine.adapters.present_call import CallStopped, Tell, ThisCall, in_this_task
+from dfmesh.processes import forked_child
+from dfmesh.values import take_over
 
 if TYPE_CHECKING:
     from dfmesh.engine.call_limits import Permit
@@ -87,6 +89,17 @@ class Work:
         self.call = call
         self.ended: asyncio.Event | None = None
         self.permit: Permit | None = None
+
+    def result(self) -> Any:
+        """Call the function, on a thread, and give its result: taken over, before the next call there can change it."""
+        forks = forked_child.forks()
+        try:
+            value = take_over([self.function()]) if self.operation else self.function()
+        except BaseException as error:
+            forked_child.end_if_since(forks, error)
+            raise
+        forked_child.end_if_since(forks)
+        return value
 
     def tell(self) -> Tell | None:
         """Give what takes what the call prints and logs; None if it is no call."""

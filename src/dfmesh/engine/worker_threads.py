@@ -24,7 +24,6 @@ from dfmesh.engine import stopping
 from dfmesh.engine.adapters.present_call import CallStopped, ThisCall, in_this_task, on_this_thread
 from dfmesh.engine.worker_thread import Done, Ended, Shield, Waiting, Work, WorkerThread, run_apart
 from dfmesh.errors import DfmeshError
-from dfmesh.values import is_unchanging, take_over
 
 if TYPE_CHECKING:
     from dfmesh.engine.call_limits import Permit
@@ -340,10 +339,7 @@ class WorkerThreads:
                     worker.work = item
                     if not item.abandoned:
                         begun = True
-                        value = item.function()
-                        if item.operation and not is_unchanging((value,)):
-                            cell, value = [value], None
-                            value = take_over(cell)  # Before the next call here can change it.
+                        value = item.result()
                 except BaseException as raised:
                     error = raised
             except CallStopped as stopped:

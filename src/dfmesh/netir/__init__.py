@@ -1,6 +1,6 @@
 """NetIR, the only thing that the compiler and the engine both know."""
 
-from dfmesh.netir.check import NetFault, PlanError, check_nets, independent_lookups
+from dfmesh.netir.check import NetFault, PlanError, check_nets, check_part, independent_lookups
 from dfmesh.netir.expression import (
     COMPARISONS,
     Compare,
@@ -93,6 +93,7 @@ __all__ = [
     "Transition",
     "TupleOf",
     "check_nets",
+    "check_part",
     "compile_expression",
     "constant",
     "follow",

@@ -1,12 +1,12 @@
 """The plan check: proves of the nets of a job that each token arrives once and is counted, and none waits for ever.
 
 The compiler checks what it made, where a fault is one of dfmesh's own. A homesite checks what a client submits, which
-may be broken or hostile.
+may be broken or hostile; a site checks its own part again, since the homesite may be so, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -102,6 +102,25 @@ def check_nets(nets: Mapping[str, NetIR]) -> list[NetFault]:
     return faults or list(plan.wait_faults())
 
 
+def check_part(net: NetIR) -> list[NetFault]:
+    """Check the net of one site by itself, as far as the site could not go on with it or would never end.
+
+    Args:
+        net: The net, from anybody.
+    """
+    plan = _Plan({net.site: net})
+    faults = [*plan.repeated, *plan.part_faults(), *plan.statement_faults(), *plan.store_faults()]
+    if faults:
+        return faults
+    ring = WaitGraph([net]).cycle()
+    return [NetFault(net.site, _ring_text(ring))] if ring else []
+
+
+def _ring_text(ring: Sequence[Transition]) -> str:
+    names = [described(transition) for transition in [*ring, ring[0]]]
+    return " waits for ".join(names[:2]) + "".join(f", which waits for {name}" for name in names[2:])
+
+
 def independent_lookups(nets: Mapping[str, NetIR]) -> dict[str, NetIR]:
     """Mark the look-ups that must not wait for an equal key which somebody else is computing.
 
@@ -175,6 +194,27 @@ class _Plan:
                 yield NetFault(site, f"its net is that of site {net.site!r}")
             if net.homesite not in self.nets:
                 yield NetFault(site, f"the homesite {net.homesite!r} has no net")
+
+    def part_faults(self) -> Iterator[NetFault]:
+        """Look for what a net refers to and does not have; which of the ways within it lead where they should."""
+        for site, net in self.nets.items():
+            scopes = {scope.id for scope in net.scopes}
+            for transition in net.transitions:
+                for number in {transition.scope, *(place.scope for place in transition.inputs)} - scopes:
+                    yield NetFault(site, f"{described(transition)} is in the scope s{number}, which is not there")
+                for route in transition.routes:
+                    if route.site == site and route.id not in net.arrivals:
+                        yield NetFault(site, f"{described(transition)} sends along r{route.id}, which leads nowhere")
+            ways = [*net.parameters.values(), net.starts, *(arrival.places for arrival in net.arrivals.values())]
+            for number in (number for places in ways for number in places if number not in self.places):
+                yield NetFault(site, f"something goes to the place p{number}, which is not there")
+            for number, arrival in net.arrivals.items():
+                if not arrival.places:
+                    yield NetFault(site, f"what arrives by the route r{number} goes nowhere")
+                if arrival.source == site:
+                    yield from self._arrival_faults(site, number, arrival, {})
+                else:
+                    self.way_to.update(dict.fromkeys(arrival.places, number))
 
     def scope_faults(self) -> Iterator[NetFault]:
         """Look for scopes that the sites do not agree on."""
@@ -305,9 +345,7 @@ class _Plan:
         graph = WaitGraph(self.nets.values())
         ring = graph.cycle()
         if ring:
-            names = [described(transition) for transition in [*ring, ring[0]]]
-            waits = " waits for ".join(names[:2]) + "".join(f", which waits for {name}" for name in names[2:])
-            yield NetFault(self.transitions[ring[0].id][0], waits)
+            yield NetFault(self.transitions[ring[0].id][0], _ring_text(ring))
             return
         for number, store in graph.crossing_lookups().items():
             site, lookup = self.transitions[number]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-import select
 import signal
 import threading
+
+from dfmesh.processes.readiness import is_readable
 
 _F_SETSIG = 10  # Linux; not in the fcntl module before Python 3.13
 _LINUX = hasattr(os, "pidfd_open")
@@ -22,7 +23,7 @@ def arm(lifeline: int) -> None:
     os.set_inheritable(lifeline, False)
     if not (_LINUX and _arm_kernel(lifeline)):
         threading.Thread(target=_wait_for_end, args=[lifeline], name="lifeline", daemon=True).start()
-    elif select.select([lifeline], [], [], 0)[0]:
+    elif is_readable(lifeline):
         die()  # it closed before we asked to be told
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dfmesh.api import STATUS_PLACE
 from dfmesh.session.connection import Connection
 from dfmesh.session.job import Job
 from dfmesh.session.job_inbox import JobInbox, JobStatus
@@ -14,9 +15,6 @@ from dfmesh.session.parameter_sets import ParameterFeed, ParameterSets, paramete
 
 DataCallback = Callable[[str, str, tuple[int, ...], str, Any], None]
 """DFM's callback: site, node, frame, place, value."""
-
-STATUS_PLACE = "_dfm_status_"
-"""Place on which DFM tells of stops and errors."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 class Federation:
     """The sites and the operations they offer, read from a `*.dfm.yaml` file.
 
+    It does not change. Pickling keeps the path of its file, which is read again where it is unpickled.
+
     Attributes:
         config: What the file says.
     """
@@ -176,6 +178,15 @@ class Federation:
         if not isinstance(compiled, CompiledPipeline):
             compiled = self.compile(compiled, homesite=homesite, measure=measure)
         return predict(compiled, self.config, parameters, iterations=iterations, shares=shares, cold=cold)
+
+    def __copy__(self) -> Federation:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Federation:
+        return self  # Nothing in it changes.
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Federation.load, (os.path.abspath(self.config.path),)
 
     def __repr__(self) -> str:
         return f"<Federation {self.name!r}: {len(self.sites)} sites, {len(self.operations)} operations>"

@@ -15,7 +15,7 @@ from dfmesh.session.connection import Connection
 from dfmesh.session.job_inbox import JobInbox, JobStatus
 from dfmesh.session.job_log import JobLog
 from dfmesh.session.job_progress import JobProgress
-from dfmesh.session.parameter_sets import JobFeed, one_set
+from dfmesh.session.parameter_sets import JobFeed, iterator_failure, one_set
 from dfmesh.session.result_log import Reader, ResultLog
 from dfmesh.session.results import ResultItem, Results, no_such_place
 
@@ -73,8 +73,11 @@ class Job:
 
     @property
     def errors(self) -> tuple[OperationFailure, ...]:
-        """What has failed, once the job is over; in frame order."""
-        return self._inbox.errors
+        """What has failed, once the job is over; in frame order, and then what the iterator of parameters raised."""
+        raised = self._feed.error
+        if raised is None or not self._inbox.over:
+            return self._inbox.errors
+        return (*self._inbox.errors, iterator_failure(raised, self._feed.count))
 
     @property
     def log(self) -> JobLog:

@@ -25,7 +25,7 @@ from dfmesh.engine.messages import (
     YieldPackages,
 )
 from dfmesh.engine.submitted_job import SubmittedJob
-from dfmesh.errors import OperationFailure, ValueDecodingError, ValueEncodingError
+from dfmesh.errors import OperationFailure, UnknownClassError, ValueDecodingError, ValueEncodingError
 from dfmesh.netir import Frame
 from dfmesh.session.connection import Connection
 from dfmesh.session.job_log import JobLog
@@ -133,6 +133,8 @@ class JobInbox:
             self.log.add(items)
         except (ValueDecodingError, ValueEncodingError, OSError, MemoryError) as error:
             # They cannot be read, or not be kept since the disk is full. The job fails: results are missing.
+            if isinstance(error, UnknownClassError):
+                error = error.at("at the client, which asked for it")
             kind = type(error).__name__
             self._failures += [Failure(site, "Yield", node, frame, "", kind, str(error)) for frame in frames]
             return

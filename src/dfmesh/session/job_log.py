@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from dfmesh.engine.line_text import said_text, whose_text
 from dfmesh.engine.messages import JobLine, JobLines
 from dfmesh.netir import Frame
+from dfmesh.shown_text import shown_line
 
 MOST_LINES = 10_000
 """Lines of a job that are kept, the last ones."""
@@ -42,7 +43,7 @@ class LogLine:
 
     def __str__(self) -> str:
         whose = whose_text(self.site, self.operation, self.frame)
-        return f"[{whose}] {said_text(self.source, self.logger, self.text)}"
+        return shown_line(f"[{whose}] {said_text(self.source, self.logger, self.text)}")
 
 
 class JobLog:

@@ -72,7 +72,9 @@ def _seconds(entry: OperationReport, *, warm: bool) -> tuple[Mean, Mean]:
         return Mean(entry.seconds / calls if calls else 0.0, calls), Mean()
     later = calls - entry.cold
     each = (entry.seconds - entry.cold_seconds) / later if later else 0.0
-    return Mean(each, later), Mean(entry.first_seconds, min(calls, 1))
+    if not later and entry.loading:  # Of the first call that is known apart.
+        each, later = entry.first_seconds, min(calls, 1)
+    return Mean(each, later), Mean(entry.first_seconds + entry.loading, min(calls, 1))
 
 
 def _statement(compiled: CompiledPipeline, tally: TallyReport) -> StatementMeasure:

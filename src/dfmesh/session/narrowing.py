@@ -74,6 +74,7 @@ class _Narrowing:
 
     def _narrow(self, clone: Operation | Reduce, found: NodeDiscovery) -> None:
         chosen = dict(self._choices.get(clone.node_id, {}))
+        at = chosen.pop("site", None)
         unknown = [name for name in chosen if name not in clone.arguments and name not in found.fields]
         for name in unknown:
             hint = did_you_mean(name, [*found.fields, *clone.arguments])
@@ -85,11 +86,17 @@ class _Narrowing:
             with_values = f" with {', '.join(f'{name}={value!r}' for name, value in chosen.items())}" if chosen else ""
             self.faults.append(Fault(f"no site can run {found.operation}{with_values}", clone.location, hint=reasons))
             return
+        if at is not None and at not in sites:
+            reason = {**left.unsure, **left.cannot}.get(str(at), f"it can run at {', '.join(sites)}")
+            self.faults.append(Fault(f"{found.operation} cannot run at {at!r}", clone.location, hint=reason))
+            return
         given = {**clone.arguments, **{name: with_references(value) for name, value in chosen.items()}}
         single = left.single_values()
         clone.arguments = {
             name: single[name] if isinstance(value, Advise) and name in single else value
             for name, value in given.items()
         }
-        if not isinstance(clone.site, str):
+        if at is not None:
+            clone.site = at
+        elif not isinstance(clone.site, str):
             clone.site = BestOf(sites)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from dfmesh.api import user_location
 from dfmesh.compiler.compile import parameters_error
 from dfmesh.engine.messages import AddParameters, CloseParameters, Payload, SubmitJob
-from dfmesh.errors import PipelineError, SessionError
+from dfmesh.errors import OperationFailure, PipelineError, SessionError
 from dfmesh.session.connection import Connection
 from dfmesh.session.job_inbox import JobInbox
 
@@ -86,6 +87,26 @@ def one_set(given: Any, more: Mapping[str, Any] | None = None) -> Mapping[str, A
 
 def _not_a_set(given: Any) -> TypeError:
     return TypeError(f"{type(given).__name__} is no parameter set: {_SPELLINGS}")
+
+
+def iterator_failure(error: BaseException, count: int) -> OperationFailure:
+    """Describe what an iterator of parameter sets raised.
+
+    Args:
+        error: What it raised, or what was wrong with a set that it gave.
+        count: Sets that it had given before.
+    """
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    return OperationFailure(
+        site="",
+        operation="parameters",
+        node="",
+        frame=(count,),
+        location="".join(f"{line.filename}:{line.lineno}" for line in last),
+        kind=type(error).__name__,
+        message=str(error),
+        traceback="".join(traceback.format_exception(error)),
+    )
 
 
 class JobFeed(Protocol):
@@ -247,4 +268,4 @@ class ParameterFeed:
         self.close()
 
 
-__all__ = ["MAX_UNFINISHED_SETS", "JobFeed", "ParameterFeed", "ParameterSets", "one_set", "parameter_sets"]
+__all__ = ["MAX_UNFINISHED_SETS", "JobFeed", "ParameterFeed", "ParameterSets", "iterator_failure", "one_set", "parameter_sets"]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from html import escape
 from typing import Any
 
 import msgspec
 
 from dfmesh.api import did_you_mean
+from dfmesh.compiler.quantity_text import count_text
 from dfmesh.errors import DfmeshError
 from dfmesh.netir import Frame
 
@@ -101,8 +103,23 @@ class Results(Mapping[str, list[Any]]):
         return len(self._items)
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{place!r}: {len(items)}" for place, items in self._items.items())
-        return f"<Results {{{counts}}}>"
+        return f"<Results: {', '.join(self._counts()) or 'the pipeline has no Yield'}>"
+
+    def __str__(self) -> str:
+        """Say how many values each place has; `results["place"]` gives them."""
+        sets = f" of {count_text(len(self._numbers), 'parameter set')}" if len(self._numbers) != 1 else ""
+        return "\n".join(
+            [f"results{sets}:", *(f"  {line}" for line in self._counts() or ["the pipeline has no Yield"])]
+        )
+
+    def _counts(self) -> list[str]:
+        return [f"{count_text(len(items), 'value')} in {place!r}" for place, items in self._items.items()]
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{escape(place)}</td><td>{len(items)}</td></tr>" for place, items in self._items.items()
+        )
+        return f"<table><tr><th>place</th><th>values</th></tr>{rows}</table>"
 
 
 def no_such_place(place: str, known: Sequence[str]) -> KeyError:

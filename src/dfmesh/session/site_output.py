@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Literal
 
 from dfmesh.errors import SessionError
+from dfmesh.shown_text import shown_line
 
 Output = Literal["stderr", "none"] | Callable[[str, str], None]
 """Where it goes: standard error, nowhere, or a function of site and line."""
@@ -76,7 +77,7 @@ class SiteOutput:
         while lines := self._next():
             if self._show is None:
                 with suppress(OSError, ValueError):  # Nobody reads standard error any more.
-                    _write("".join(f"[{site}] {line}\n" for site, line in lines))
+                    _write("".join(f"{shown_line(f'[{site}] {line}')}\n" for site, line in lines))
             else:
                 for site, line in lines:
                     self._call(site, line)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from typing import Any
 
 import numpy as np
@@ -110,8 +111,20 @@ def rebuild_array(payload: Any) -> np.ndarray[Any, Any]:
         raise ValueError(f"{axes!r} is not an order of axes")
     in_memory = shape if axes is None else [shape[axis] for axis in axes]
     array: np.ndarray[Any, Any] = np.ndarray(tuple(in_memory), dtype, buffer=data)
+    _check_text(array)
     array.flags.writeable = False
     return array if axes is None else array.transpose(np.argsort(axes))
+
+
+def _check_text(array: np.ndarray[Any, Any]) -> None:
+    """Refuse text of numbers that are no characters: numpy raises only when it is read, wherever that is."""
+    if array.dtype.names is not None:
+        for name in array.dtype.names:
+            _check_text(array[name])
+    elif array.dtype.kind == "U" and array.nbytes:
+        codes = np.ascontiguousarray(array).reshape(-1).view(f"{array.dtype.str[0]}u4")
+        if codes.max() > sys.maxunicode:
+            raise ValueError(f"{codes.max():#x} is no character")
 
 
 def _rebuild_objects(shape: list[int], items: Any) -> np.ndarray[Any, Any]:

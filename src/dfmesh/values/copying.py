@@ -31,8 +31,8 @@ _UNCHANGING = frozenset(
     }
 )
 
-
-_KEPT = _UNCHANGING | {str}
+UNCHANGING = _UNCHANGING | {str}
+"""Types of values of which `private_copy` makes nothing else."""
 
 
 class Private:
@@ -50,13 +50,14 @@ class Private:
 
 def is_unchanging(parts: Iterable[Any]) -> bool:
     """Say whether `private_copy` would give each of these values back as it is. False where in doubt."""
-    return _KEPT.issuperset(map(type, parts))
+    return UNCHANGING.issuperset(map(type, parts))
 
 
 def private_copy(value: Any) -> Any:
     """Give a value as a receiver elsewhere would get it: lists, dictionaries and the like are its own.
 
-    One that was taken over is given as it is. Large arrays and Arrow data are not copied: arrays are read-only to every receiver, Arrow data to everybody.
+    One that was taken over is given as it is. Large arrays and Arrow data are not copied: arrays are read-only to every
+    receiver, Arrow data to everybody.
 
     Raises:
         ValueEncodingError: as `pack`.

@@ -1,4 +1,8 @@
-"""pandas: frames and series, by way of Arrow. Imported when the first of them is sent or arrives."""
+"""pandas: frames and series, by way of Arrow. Imported when the first of them is sent or arrives.
+
+Arrow has only text for the names of columns and of levels of an index. Others go beside the table, and so does an index
+of columns that is more than names.
+"""
 
 from __future__ import annotations
 
@@ -10,33 +14,109 @@ import pyarrow as pa
 from dfmesh.values.kinds import Unsendable
 
 _TEXT = ("string", "empty")
+_USUAL = pd.Index(["a"]).dtype
 
 
 def reduce_frame(frame: Any) -> Any:
-    """Give the Arrow table of a frame."""
-    for name in frame.columns[[str(kind) == "object" for kind in frame.dtypes]]:
-        found = pd.api.types.infer_dtype(frame[name], skipna=True)
-        if found not in _TEXT:
-            raise Unsendable(f"column {name!r} of the DataFrame holds objects ({found}); give it a pandas dtype")
+    """Give the Arrow table of a frame, or what the table cannot say with it.
+
+    That is `[table, columns, names of the index]`; `[None, columns, index]` for a frame without columns, since its rows
+    are in no column.
+    """
+    if not frame.shape[1]:
+        return [None, _reduce_index(frame.columns), _reduce_index(frame.index)]
+    for position, kind in enumerate(frame.dtypes):
+        if str(kind) == "object":
+            found = pd.api.types.infer_dtype(frame.iloc[:, position], skipna=True)
+            if found not in _TEXT:
+                name = frame.columns[position]
+                raise Unsendable(f"column {name!r} of the DataFrame holds objects ({found}); give it a pandas dtype")
+    names = list(frame.index.names)
+    if _is_usual(frame.columns) and all(map(_is_text, names)):
+        return _table_of(frame)
+    bare = frame.copy(deep=False)
+    bare.columns = pd.Index([str(position) for position in range(frame.shape[1])], dtype=_USUAL)
+    bare.index = frame.index.set_names([None] * len(names))
+    return [_table_of(bare), _reduce_index(frame.columns), names]
+
+
+def _is_usual(columns: Any) -> bool:
+    """Say whether Arrow keeps an index of columns: it has different names, all of them text."""
+    labels = list(columns) if type(columns) is pd.Index and columns.dtype == _USUAL else []
+    return bool(labels) and {*map(type, labels)} == {str} and columns.is_unique and _is_text(columns.name)
+
+
+def _is_text(name: Any) -> bool:
+    return name is None or type(name) is str
+
+
+def _table_of(frame: Any) -> Any:
     try:
         return pa.Table.from_pandas(frame)
     except (pa.ArrowException, TypeError, ValueError, NotImplementedError) as error:
         raise Unsendable(f"this pandas object cannot be sent by way of Arrow: {error}") from error
 
 
-def rebuild_frame(table: Any) -> Any:
+def rebuild_frame(payload: Any) -> Any:
     """Make a frame."""
+    if isinstance(payload, pa.Table):
+        return payload.to_pandas()
+    table, columns, index = payload
+    if table is None:
+        none, rows = _rebuild_index(columns), _rebuild_index(index)
+        if len(none):
+            raise ValueError("columns without data")
+        return pd.DataFrame(index=rows, columns=none)
     if not isinstance(table, pa.Table):
         raise TypeError("a DataFrame without a table")
-    return table.to_pandas()
+    frame = table.to_pandas()
+    frame.columns = _rebuild_index(columns)
+    frame.index = frame.index.set_names(index)
+    return frame
+
+
+# An index: `[kind, names, what there is of it]`
+
+
+def _reduce_index(index: Any) -> list[Any]:
+    names = list(index.names)
+    if isinstance(index, pd.RangeIndex):
+        return ["range", names, [index.start, index.stop, index.step]]
+    if isinstance(index, pd.MultiIndex):
+        codes = [[int(code) for code in level] for level in index.codes]
+        return ["levels", names, [[_reduce_index(level) for level in index.levels], codes]]
+    if type(index) is pd.Index and (index.dtype == object or index.dtype == _USUAL):
+        return ["labels", names, [str(index.dtype), list(index)]]
+    return ["table", names, _table_of(pd.DataFrame(index=index.rename(None)))]
+
+
+def _rebuild_index(payload: Any) -> Any:
+    kind, names, content = payload
+    index: Any
+    match kind:
+        case "range":
+            index = pd.RangeIndex(*content)
+        case "levels":
+            levels, codes = content
+            index = pd.MultiIndex([_rebuild_index(level) for level in levels], codes)
+        case "labels":
+            dtype, labels = content
+            if dtype not in ("object", "str", "string"):
+                raise ValueError(f"{dtype!r} is no data type of labels")
+            index = pd.Index(labels, dtype=dtype, tupleize_cols=False)
+        case "table" if isinstance(content, pa.Table):
+            index = content.to_pandas().index
+        case _:
+            raise TypeError(f"{kind!r} is no kind of index")
+    return index.set_names(names)
 
 
 def reduce_series(series: Any) -> Any:
-    """Give `[name, table of one column]`."""
+    """Give `[name, frame of one column]`."""
     return [series.name, reduce_frame(series.to_frame("values"))]
 
 
 def rebuild_series(payload: Any) -> Any:
     """Make a series."""
-    name, table = payload
-    return rebuild_frame(table)["values"].rename(name)
+    name, frame = payload
+    return rebuild_frame(frame)["values"].rename(name)

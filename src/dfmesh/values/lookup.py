@@ -23,6 +23,15 @@ _ADVICE: tuple[tuple[tuple[type, ...], str], ...] = (
 )
 
 
+_PANDAS_ADVICE = {
+    "Timestamp": "send value.to_pydatetime(), or an array of datetime64",
+    "Timedelta": "send value.to_pytimedelta(), or an array of timedelta64",
+    "NaTType": "send None in its place",
+    "NAType": "send None in its place",
+    "Categorical": "send pandas.Series(value)",
+}
+
+
 def kind_of(value: Any) -> Kind:
     """Find the kind of a value that is not of a plain type.
 
@@ -30,13 +39,20 @@ def kind_of(value: Any) -> Kind:
         Unsendable: there is none.
     """
     cls = type(value)
-    kind = BY_TYPE.get(cls) or libraries.find_kind(cls) or registry.find_kind(cls)
+    kind = BY_TYPE.get(cls) or libraries.find_kind(cls)
     if kind is None:
+        registry.refuse_unregistered(cls)
         raise Unsendable(f"{cls} cannot be sent between sites; {_advice(value)}")
     return kind
 
 
 def _advice(value: Any) -> str:
+    if type(value).__module__.partition(".")[0] == "pandas":
+        name = type(value).__name__
+        if name.endswith("Index"):
+            return "send it as a column, value.to_series()"
+        if name in _PANDAS_ADVICE:
+            return _PANDAS_ADVICE[name]
     for kinds, advice in _ADVICE:
         if isinstance(value, kinds):
             return advice

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from dfmesh.errors import ValueDecodingError
+from dfmesh.errors import UnknownClassError
 from dfmesh.values.kinds import BY_TYPE, Kind, Unsendable, declare
 
 C = TypeVar("C", bound=type)
@@ -82,13 +82,18 @@ def register_type(
     return cls
 
 
-def find_kind(cls: type) -> Kind | None:
-    """Find the kind of a class of a user, and remember the class: it is loaded here, so it may arrive here."""
-    known = _known_class(cls, _name_of(cls))
-    if known is None:
-        return None
-    _remember(cls, known)
-    return INSTANCE
+def refuse_unregistered(cls: type) -> None:
+    """Refuse an instance of a class that would only have to be registered.
+
+    What one process knows another may not, and a class that became known by being sent would make the outcome depend
+    on what was sent before.
+
+    Raises:
+        Unsendable: the class is such a one.
+    """
+    if _known_class(cls, "") is not None:
+        name = _name_of(cls)
+        raise Unsendable(f"the class {name} is not registered in this process; {_how(name)}")
 
 
 def _name_of(cls: type) -> str:
@@ -163,20 +168,17 @@ def _rebuild(payload: Any) -> Any:
         name, parts = payload
     known = _BY_NAME.get(name)
     if known is None:
-        raise ValueDecodingError(_unknown(name))
+        raise UnknownClassError(str(name), _how(str(name)))
     if known.has_fields != (parts is payload):
         raise ValueError(f"{name} has other parts here")
     return known.build(parts)
 
 
-def _unknown(name: str) -> str:
-    what = f"an instance of {name!r} arrived, and no such class is registered in this process"
-    if str(name).startswith("__main__."):
-        return f"{what}; it is defined in the sender's script: move it to a module that both ends import, {_HOW}"
-    return f"{what}; import the module that defines it, {_HOW}"
-
-
-_HOW = "and call dfmesh.values.register_type(cls) there"
+def _how(name: str) -> str:
+    where = "put @dfmesh.register_type above it"
+    if name.startswith("__main__."):
+        return f"it is defined in a script: move it to a module that both ends import, and {where}"
+    return f"{where}, in a module that both ends import"
 
 
 def _shown(steps: list[str]) -> list[str]:

@@ -18,8 +18,8 @@ from typing import Any
 
 from dfmesh.errors import ValueEncodingError
 from dfmesh.values.codec import Buffer, from_bytes, pack, to_bytes, unpack
-from dfmesh.values.copying import Private, is_unchanging
-from dfmesh.values.new_arrays import is_made_for_sending
+from dfmesh.values.copying import UNCHANGING, Private
+from dfmesh.values.new_arrays import empty_array, is_made_for_sending
 from dfmesh.values.plain import is_plain
 
 _CHANGEABLE = (bytearray, array.array, mmap.mmap)
@@ -37,7 +37,7 @@ def take_over(cell: list[Any]) -> Any:
     """
     value = cell.pop()
     kind = type(value)
-    if kind is object or hasattr(kind, "__next__") or hasattr(kind, "__anext__") or is_unchanging((value,)):
+    if kind in UNCHANGING or kind is object or hasattr(kind, "__next__") or hasattr(kind, "__anext__"):
         return value
     try:
         if is_plain(value):
@@ -61,9 +61,11 @@ def _secured(buffers: Sequence[Buffer]) -> list[Buffer]:
 def _copied(buffer: Buffer) -> memoryview:
     import numpy as np
 
-    copy = np.frombuffer(buffer, np.uint8).copy()  # Unlike `bytes`, it lets other threads run meanwhile.
+    source = np.frombuffer(buffer, np.uint8)
+    copy = empty_array(source.size, np.uint8)  # If it is sent, then without a further copy.
+    copy[:] = source  # Unlike `bytes`, it lets other threads run meanwhile.
     copy.flags.writeable = False
-    return memoryview(copy)
+    return memoryview(copy)  # type: ignore[arg-type]
 
 
 class _Trace:

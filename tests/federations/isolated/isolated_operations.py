@@ -93,6 +93,9 @@ def fail(how):
             ctypes.string_at(0)
         case "kill":
             os.kill(os.getpid(), signal.SIGKILL)
+        case "close":
+            os.closerange(3, 64)
+            time.sleep(60)
 
 
 def flaky(mark):

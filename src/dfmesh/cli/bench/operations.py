@@ -30,11 +30,14 @@ def array(size: int, index: int) -> NDArray[np.float64]:
     """Give a float64 array of `size` bytes, made once per process so that making it is not measured.
 
     Each index has other contents, so that neither a processor's cache nor a system that remembers what it sent before
-    makes a transfer look cheaper than it is.
+    makes a transfer look cheaper than it is. It is read-only, as who keeps what it returns does well to say: else
+    dfmesh takes a copy of its own.
     """
     import numpy as np
 
-    return np.random.default_rng(SEED + index).random(size // 8)
+    made = np.random.default_rng(SEED + index).random(size // 8)
+    made.flags.writeable = False
+    return made
 
 
 def fresh_array(size: int) -> NDArray[np.float64]:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from dfmesh.compiler.placement.charges import Charges
+from dfmesh.compiler.placement.crowds import CROWD
 from dfmesh.compiler.placement.forests import MANY_TAKERS, Forests
 from dfmesh.compiler.placement.hubs import resent
 from dfmesh.compiler.placement.messages import Messages
 from dfmesh.compiler.placement.pair_smoothing import PairSmoothing, is_paired, scale_of, ways_of
-from dfmesh.compiler.placement.problem import Flags, Problem
-from dfmesh.compiler.placement.rounding import PAIRED_PART, PART, WHOLE, Care, Parts, improved, rounded
-from dfmesh.compiler.placement.schedule import Neighbours
+from dfmesh.compiler.placement.problem import Flags, Problem, Whole
+from dfmesh.compiler.placement.rounding import PAIRED_PART, PART, WHOLE, Care, Parts, improved, likeliest, rounded
+from dfmesh.compiler.placement.schedule import Neighbours, Scheduler
 from dfmesh.compiler.placement.smoothing import Smoothing, is_uniform
 
 FINE = 0.0005
@@ -34,11 +35,14 @@ REPLANNED = 10
 LAST = 20
 """How often those of the best are."""
 
-SOME_ROUNDS = 8
-"""Passes where one follows for which prices differ."""
-
 FEW_ROUNDS = 3
 """Passes at most where a smoothed ascent follows."""
+
+TRIED, STEPS = 3, 12
+"""Sites that are tried for a value that many take, and by how many steps the ascent is continued there."""
+
+MOVES = 4_000
+"""Variables that may be looked at to move them one by one."""
 
 WAYS = 400_000
 """Ways up to which there is a smoothed ascent where prices differ."""
@@ -57,8 +61,9 @@ class Ascent:
         repeats: How often that is done, each time without what is known to be too dear by then.
         parts: How many parts of a placement are made anew each time.
         part: Variables of a part.
+        doubtful: Share of the variables from which parts start.
         worthwhile: How much dearer than the best a site may look to be part of a placement, as such a share.
-        cares: How carefully placements are made as a whole.
+        cares: How carefully placements are made as a whole; none to take the likeliest sites and move single variables.
         care: How carefully a part is.
     """
 
@@ -70,16 +75,39 @@ class Ascent:
     repeats: int
     parts: int
     part: int
+    doubtful: float
     worthwhile: float
     cares: tuple[Care, ...]
     care: Care
 
 
 UNIFORM = Ascent(
-    3_000_000, 300, 0.1, 0.005, again=80, repeats=3, parts=20, part=35, worthwhile=np.inf, cares=WHOLE, care=PART
+    3_000_000,
+    300,
+    0.1,
+    0.005,
+    again=80,
+    repeats=3,
+    parts=20,
+    part=35,
+    doubtful=0.6,
+    worthwhile=np.inf,
+    cares=WHOLE,
+    care=PART,
 )
 PAIRED = Ascent(
-    6_500_000, 200, 0.5, 0.005, again=8, repeats=2, parts=24, part=35, worthwhile=1.0, cares=(), care=PAIRED_PART
+    7_000_000,
+    200,
+    0.5,
+    0.005,
+    again=4,
+    repeats=4,
+    parts=12,
+    part=35,
+    doubtful=0.1,
+    worthwhile=1.0,
+    cares=(),
+    care=PAIRED_PART,
 )
 
 
@@ -112,20 +140,23 @@ class Cheapening:
         messages = Messages(problem, charges, order, domain)
         hubs = [number for number, shipment in enumerate(problem.shipments) if len(shipment.consumers) >= MANY_TAKERS]
         uniform = is_uniform(problem, charges)
-        paired = not uniform and is_paired(problem)
-        rounds = FEW_ROUNDS if uniform else max(2, round((SOME_ROUNDS if paired else ROUNDS) * work))
+        smoothed = not uniform and is_paired(problem)
+        paired = smoothed and ways_of(problem, domain) <= WAYS
+        few = uniform or paired
+        rounds = FEW_ROUNDS if few else max(2, round(ROUNDS * work))
         starts = self._pass_on(messages, rounds)
-        if not uniform and not self._closed():
-            known = [(self.total, self.chosen)]
-            self._replan(messages, hubs, known if paired else [*starts, *known], work)
-        if (uniform or paired) and not self._closed():
+        if not few and not self._closed():
+            self._replan(messages, hubs, [*starts, (self.total, self.chosen)], work)
+        if (uniform or smoothed) and not self._closed():
             left = np.zeros_like(problem.domain)
             for variable, sites in enumerate(messages.sites):
                 left[variable, sites] = True
             if uniform:
-                self._smooth(Smoothing.of(problem, charges, left), UNIFORM, work)
+                smoothing = Smoothing.of(problem, charges, left)
+                scale = float(np.median(smoothing.cost)) if smoothing.size else 1.0
+                self._smooth(smoothing, UNIFORM, scale, work)
             elif ways_of(problem, left) <= WAYS:
-                self._smooth(PairSmoothing.of(problem, charges, left), PAIRED, work)
+                self._smooth(PairSmoothing.of(problem, charges, left), PAIRED, scale_of(charges), work)
         if uniform and not self._closed():
             self._replan(messages, hubs, [], work)
 
@@ -139,13 +170,17 @@ class Cheapening:
             rounds = round((LAST if starts else REPLANNED) * work)
             self._consider(*forests.improve(self.chosen, self.total, rounds))
 
-    def _smooth(self, smoothing: Smoothing | PairSmoothing, ascent: Ascent, work: float) -> None:
+    def _smooth(self, smoothing: Smoothing | PairSmoothing, ascent: Ascent, scale: float, work: float) -> None:
         """Raise the bound by a smoothed ascent, and make placements from what it tells."""
-        scale = scale_of(self.charges)
         rounds = min(ascent.rounds, round(ascent.effort * work) // max(smoothing.size, 1))
         bound, dear = smoothing.raised(rounds, ascent.warm * scale, ascent.cool * scale)
         self.bound = min(max(self.bound, bound), self.total)
-        parts = Parts(self.problem, np.maximum.reduceat(smoothing.weights, smoothing.starts))
+        parts = Parts(self.problem, np.maximum.reduceat(smoothing.weights, smoothing.starts), ascent.doubtful)
+        if isinstance(smoothing, PairSmoothing):
+            neighbours = Neighbours(self.problem, self.charges)
+            likely = Scheduler(self.problem).improve(likeliest(smoothing), neighbours, np.inf, MOVES)
+            self._consider(likely, self._total(likely))
+            self._place_hub(smoothing, dear, ascent, scale, neighbours)
         for care in ascent.cares:
             whole = rounded(smoothing.restricted(dear <= ascent.worthwhile * scale), scale, care)
             self._consider(whole, self._total(whole))
@@ -158,12 +193,34 @@ class Cheapening:
             self.bound = min(max(self.bound, bound), self.total)
             if self._closed():
                 return
+            if not ascent.cares:
+                here = smoothing.site == np.array(self.chosen, np.intp)[smoothing.variable]
+                parts.look_at(-np.maximum.reduceat(np.where(here, dear, 0), smoothing.starts).astype(np.float64))
             trials = round(ascent.parts * work)
             start = self.chosen, self.total
             promising = dear <= ascent.worthwhile * scale
             promising |= smoothing.site == np.array(self.chosen, np.intp)[smoothing.variable]
             worthwhile = smoothing.restricted(promising)
             self._consider(*improved(worthwhile, scale, parts, start, self._total, trials, ascent.part, ascent.care))
+
+    def _place_hub(
+        self, smoothing: PairSmoothing, dear: Whole, ascent: Ascent, scale: float, neighbours: Neighbours
+    ) -> None:
+        """Try the sites of the variable whose value most others take: all the rest depends on it."""
+        shipment = max(self.problem.shipments, key=lambda other: len(other.consumers))
+        if len(shipment.consumers) < CROWD:
+            return
+        scheduler, number = Scheduler(self.problem), self.problem.shipments.index(shipment)
+        choices = np.flatnonzero(smoothing.variable == shipment.source)
+        for choice in choices[np.argsort(dear[choices], kind="stable")][:TRIED].tolist():
+            keep = smoothing.variable != shipment.source
+            keep[choice] = True
+            there = smoothing.restricted(keep)
+            there.ascend(STEPS, 4 * ascent.cool * scale, ascent.cool * scale)
+            chosen = scheduler.improve(likeliest(there), neighbours, np.inf, MOVES)
+            chosen = resent(self.problem, neighbours, chosen, number)
+            chosen = scheduler.improve(chosen, neighbours, np.inf, MOVES)
+            self._consider(chosen, self._total(chosen))
 
     def _total(self, chosen: list[int]) -> int:
         return self.charges.total(self.problem, chosen)

@@ -91,7 +91,7 @@ class Crowds:
         cls, taker: Indices, entrance: Indices, sender: Indices, opened: Indices, cost: Whole, offers: Floats
     ) -> Self:
         touching = np.bincount(taker)
-        pace = 1.0 / (touching[taker] + 1.0) if len(taker) else offers
+        pace = np.asarray(1.0 / (touching[taker] + 1.0) if len(taker) else (), np.float64)
         entrances = 1 + max(int(opened.max(initial=-1)), int(entrance.max(initial=-1)))
         return cls(taker, entrance, sender, opened, cost, offers, pace, entrances)
 
@@ -112,7 +112,10 @@ class Crowds:
         known[entrance[decided[taker]]] = True
         sure = known[opened]
         np.add.at(own, sender[sure], cost[sure])
-        left, still = ~known[entrance], ~sure
+        left = ~known[entrance]
+        offering = np.zeros(len(known), np.bool_)
+        offering[entrance[left]] = True
+        still = offering[opened]
         return self._made(taker[left], entrance[left], sender[still], opened[still], cost[still], offers[left])
 
     @property
@@ -135,8 +138,7 @@ class Crowds:
     def smoothing(self, beyond: Floats, temperature: float, choices: int) -> Floats:
         """Give how much less each choice pays when giving back is smoothed."""
         smooth = temperature * np.log1p(np.exp(-np.minimum(np.abs(beyond) / temperature, FAINTEST)))
-        less: Floats = np.bincount(self.sender, smooth, choices)
-        return less
+        return np.bincount(self.sender, smooth, choices).astype(np.float64)
 
     def slope(self, beyond: Floats, weights: Floats, temperature: float) -> Floats:
         """Give how fast the bound rises with each offer, the choices having some weights."""

@@ -4,7 +4,8 @@ A *way* leads one taker's share of a shipment from a site of the source to a sit
 relaxation of "a shipment is paid once per site that it goes to, by the price from where the source is". Takers that
 could share a way each bear a *part* of its cost, together never more than it costs. The source pays a *toll* where it
 departs to a taker, whatever the taker's site; the taker pays at each of its sites the least that any way there leaves
-of the part. What that makes the cheapest site of each variable cost, added up, is a bound, whatever the parts and tolls.
+of the part. What that makes the cheapest site of each variable cost, added up, is a bound, whatever the parts and
+tolls.
 
 The ascent is that of `smoothing.py`, smoothed twice: variables weigh their sites, and arrivals weigh their ways. What
 is claimed (`certify`) is computed in whole numbers from rounded parts and tolls.
@@ -153,7 +154,7 @@ class PairSmoothing:
             None,
         )
 
-    def restricted(self, keep: Flags, *, loose: bool = False) -> PairSmoothing:  # noqa: ARG002
+    def restricted(self, keep: Flags, *, loose: bool = False) -> PairSmoothing:
         """Give the same relaxation with some of the choices only, and what is left to be decided.
 
         Args:
@@ -375,7 +376,8 @@ def _made(
     of_taker = np.zeros(len(sender), np.intp)
     of_taker[departure] = touching[taker[arrival]]
     counts = np.bincount(arrival, minlength=len(taker))
-    pace = 1.0 / (of_taker + 1.0)
+    pace = (1.0 / (of_taker + 1.0)).astype(np.float64)
+    brake = (1.0 / (1.0 + np.bincount(sender, pace, len(own)))).astype(np.float64)
     shares = Shares(tolls, parts, crowds.offers)
     return PairSmoothing(
         variable=variable,
@@ -399,7 +401,7 @@ def _made(
         _limit=cost[shared[begins]].astype(np.float64),
         _table=cost.astype(np.float64),
         _toll_pace=pace,
-        _brake=1.0 / (1.0 + np.bincount(sender, pace, len(own))),
+        _brake=brake,
         _part_pace=GAIN / (touching[taker[arrival[shared]]] + 1),
         _ahead=shares,
         _speed=1.0,

@@ -97,6 +97,13 @@ def rounded(smoothing: Weighed, scale: float, care: Care) -> list[int]:
     return found
 
 
+def likeliest(smoothing: Weighed) -> list[int]:
+    """Give the site of each variable that weighs most, whatever the others have."""
+    keep = _surest(smoothing, 1.0)
+    found: list[int] = (smoothing.site if keep is None else smoothing.site[keep]).tolist()
+    return found
+
+
 def _surest(smoothing: Weighed, share: float) -> np.ndarray | None:
     """Tell which choices are left when the surest variables are fixed; None if all are."""
     starts, weights = smoothing.starts, smoothing.weights
@@ -119,16 +126,28 @@ def _surest(smoothing: Weighed, share: float) -> np.ndarray | None:
 class Parts:
     """Draws variables that are near one another; the same calls give the same parts."""
 
-    def __init__(self, problem: Problem, sureness: Floats) -> None:
+    def __init__(self, problem: Problem, sureness: Floats, doubtful: float = DOUBTFUL) -> None:
+        """Note who is near whom.
+
+        Args:
+            problem: The problem.
+            sureness: Of each variable.
+            doubtful: Share of the variables, the least sure, from which parts start.
+        """
         near: list[set[int]] = [set() for _ in problem.members]
         for shipment in problem.shipments:
             group = (shipment.source, *shipment.consumers)
             for variable in group:
                 near[variable].update(group if len(group) <= CROWD else group[:1])
         self._near = [sorted(others) for others in near]
-        doubtful = [variable for variable in np.argsort(sureness, kind="stable").tolist() if near[variable]]
-        self._starts = doubtful[: max(1, int(len(doubtful) * DOUBTFUL))]
+        self._doubtful = doubtful
         self._random = Random(0)  # noqa: S311
+        self.look_at(sureness)
+
+    def look_at(self, sureness: Floats) -> None:
+        """Let parts start from variables that are unsure now."""
+        order = [variable for variable in np.argsort(sureness, kind="stable").tolist() if self._near[variable]]
+        self._starts = order[: max(1, int(len(order) * self._doubtful))]
 
     def draw(self, size: int) -> list[int]:
         """Draw some variables, as many as are said or fewer."""
@@ -183,4 +202,4 @@ def improved(
     return chosen, least
 
 
-__all__ = ["PAIRED_PART", "PART", "WHOLE", "Care", "Parts", "Weighed", "improved", "rounded"]
+__all__ = ["PAIRED_PART", "PART", "WHOLE", "Care", "Parts", "Weighed", "improved", "likeliest", "rounded"]

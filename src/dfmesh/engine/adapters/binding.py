@@ -126,11 +126,16 @@ class Binding:
             bind = self._mapped()
             return lambda given: list(map(bind, given))
         call, known, needed, complain = self._call, frozenset(self.keywords), self._needed, self._complain
+        checks, check = self._checks, self._check
 
         def bind_all(given: list[dict[str, Any]]) -> list[Callable[[], Any]]:
             names = given[0].keys()
             if not (names <= known and needed <= names):
                 complain(given[0])
+            for name, quick, judge in checks:
+                for arguments in given:
+                    if type(arguments.get(name)) not in quick:
+                        check(name, judge, arguments)
             return [partial(call, **arguments) for arguments in given]
 
         return bind_all

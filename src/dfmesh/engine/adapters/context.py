@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dfmesh.config import CacheConfig, SecretsVaultConfig
+from dfmesh.engine.adapters.hidden_secrets import HIDDEN_SECRETS
 from dfmesh.engine.adapters.storage import StoragePath, storage_directory
 
 
@@ -108,7 +109,9 @@ class Site:
         Raises:
             SecretError: If it is not there.
         """
-        return self.dfm_context.open_vault().secret_for_key(key)
+        secret = self.dfm_context.open_vault().secret_for_key(key)
+        HIDDEN_SECRETS.remember(secret)
+        return secret
 
     def cache_storage(self, subpath: str | os.PathLike[str] | None = None) -> Path | StoragePath:
         """Give the directory in which the site caches, made if it is not there.

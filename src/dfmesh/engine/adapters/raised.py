@@ -12,6 +12,7 @@ from types import TracebackType
 import msgspec
 
 from dfmesh.config import FederationConfig
+from dfmesh.engine.adapters.hidden_secrets import HIDDEN_SECRETS
 from dfmesh.errors import DfmeshError
 
 MAX_MESSAGE = 10_000
@@ -160,6 +161,7 @@ def _text(make: Callable[[], str], limit: int) -> str:
         text = str(make())
     except BaseException:  # An adapter's exception may raise anything when it is asked for its text.
         text = "(it raised an error itself when it was asked for its text)"
+    text = HIDDEN_SECRETS.hide(text)
     if len(text) > limit:
         text = f"{text[: limit // 2]}\n...\n{text[-limit // 2 :]}"
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

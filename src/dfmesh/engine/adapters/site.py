@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -32,6 +33,7 @@ from dfmesh.engine.adapters.context import (
     Vault,
 )
 from dfmesh.engine.adapters.errors import AdapterArgumentError, AdapterLoadError
+from dfmesh.engine.adapters.hidden_secrets import HIDDEN_SECRETS
 from dfmesh.engine.adapters.loading import guarded, load_object
 from dfmesh.engine.adapters.raised import OwnCode
 from dfmesh.engine.adapters.secrets import SecretsVault
@@ -166,6 +168,20 @@ class SiteAdapters:
             if (operation, provider) not in self._adapters:
                 self._adapters[operation, provider] = self._load(operation, provider)
             return self._adapters[operation, provider]
+
+    def import_modules(self, operations: Iterable[tuple[str, str | None]]) -> None:
+        """Import what adapters are named by in the federation file, without making anything of them.
+
+        One that cannot be imported is passed over; whoever calls it will be told.
+
+        Args:
+            operations: Names of operations, each with the provider.
+        """
+        for operation, provider in operations:
+            spec = (self._site_config.adapters_of(provider) or {}).get(operation)
+            if spec is not None:
+                with suppress(AdapterLoadError):
+                    load_object(spec.path, self._config.directory, spec.location)
 
     def _load(self, operation: str, provider: str | None) -> Adapter:
         try:
@@ -303,10 +319,27 @@ class SiteAdapters:
                 if config.path is None:
                     self._vault = SecretsVault(**args)
                 else:
-                    location = config.location or SourceLocation(str(self._config.path), 1)
-                    found = load_object(config.path, self._config.directory, location)
-                    self._vault = self._construct(found, ConstructorCall(config.path, args, location), {})
+                    call = ConstructorCall(config.path, args, self._vault_location())
+                    self._vault = self._construct(self.vault_class(config.path), call, {})
             return self._vault
+
+    def _vault_location(self) -> SourceLocation:
+        return self._site_config.secrets_vault.location or SourceLocation(str(self._config.path), 1)
+
+    def vault_class(self, path: str) -> Any:
+        """Load the class of the site's own vault; none is opened.
+
+        Args:
+            path: Its dotted path.
+
+        Raises:
+            AdapterLoadError: If it cannot be loaded, or has no `secret_for_key`.
+        """
+        location = self._vault_location()
+        found = load_object(path, self._config.directory, location)
+        if inspect.isclass(found) and not hasattr(found, "secret_for_key"):
+            raise AdapterLoadError(path, "it has no method `secret_for_key(key)`", location)
+        return found
 
     def _fetch(self, source: FromSecrets | FromProvider | FromSite) -> Callable[[], Any]:
         """A function that gives the current value of a secret or property."""
@@ -317,7 +350,9 @@ class SiteAdapters:
         return partial(_property, partial(self.provider, source.provider), source.property)
 
     def _secret(self, key: str) -> str:
-        return self.site.secret_for_key(key)
+        secret = self.site.secret_for_key(key)
+        HIDDEN_SECRETS.remember(secret)
+        return secret
 
 
 def _introduced(cls: type[P], config: ProviderConfig, **keywords: Any) -> P:

@@ -93,7 +93,7 @@ class StoragePath:
 
 
 def storage_directory(protocol: str, options: Mapping[str, Any], path: str) -> Path | StoragePath:
-    """Give a directory, made if it is not there.
+    """Give a directory, made if it is not there; a local one for the owner of the process alone.
 
     Args:
         protocol: fsspec protocol; `file` gives a plain `pathlib.Path`.
@@ -103,14 +103,13 @@ def storage_directory(protocol: str, options: Mapping[str, Any], path: str) -> P
     Raises:
         FileExistsError: If there is a file of that name.
     """
-    directory: Path | StoragePath = Path(path)
-    if protocol not in ("file", "local"):
-        import fsspec
+    if protocol in ("file", "local"):
+        make_private(Path(path))
+        return Path(path)
+    import fsspec
 
-        directory = StoragePath(fsspec.filesystem(protocol, **options), path)
-        directory.mkdir(parents=True, exist_ok=True)
-    else:
-        make_private(directory)
+    directory = StoragePath(fsspec.filesystem(protocol, **options), path)
+    directory.mkdir(parents=True, exist_ok=True)
     return directory
 
 

@@ -22,7 +22,7 @@ from dfmesh.errors import DfmeshError, Fault, SourceLocation
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Something of a site that is loaded: an adapter, or the class of the site or of a provider.
+    """Something of a site that is loaded: an adapter, or the class of the site, of its vault or of a provider.
 
     Attributes:
         key: Key path in the federation file.
@@ -30,6 +30,7 @@ class Part:
         location: Where the federation file names that.
         provider: Provider that it belongs to; None for the site itself.
         operation: Operation that the adapter carries out; None if it is the class of the site or provider.
+        is_vault: Whether it is the class of the secrets vault.
     """
 
     key: str
@@ -37,6 +38,7 @@ class Part:
     location: SourceLocation | None
     provider: str | None = None
     operation: str | None = None
+    is_vault: bool = False
 
     def fault(self, reason: str, path: str = "", location: SourceLocation | None = None) -> Fault:
         """Describe why it cannot be loaded.
@@ -50,9 +52,12 @@ class Part:
 
 
 def parts_of(config: FederationConfig, site: str) -> list[Part]:
-    """List what a site loads, in a fixed order: its class, those of its providers, its adapters."""
+    """List what a site loads, in a fixed order: its class, that of its vault, those of its providers, its adapters."""
     own = config.sites[site]
     parts = [Part(f"sites.{site}.impl", own.impl.path, own.impl.location)] if own.impl else []
+    vault = own.secrets_vault
+    if vault.path is not None:
+        parts.append(Part(f"sites.{site}.secrets_vault", vault.path, vault.location, is_vault=True))
     for name, provider in own.providers.items():
         if provider.impl:
             key = f"sites.{site}.providers.{name}.impl"
@@ -87,7 +92,9 @@ def load_parts(config: FederationConfig, site: str, first: int, tell: Callable[[
 
 
 def _load(adapters: SiteAdapters, part: Part) -> None:
-    if part.operation is not None:
+    if part.is_vault:
+        adapters.vault_class(part.path)
+    elif part.operation is not None:
         adapters.find(part.operation, part.provider)
     elif part.provider is not None:
         adapters.provider(part.provider)

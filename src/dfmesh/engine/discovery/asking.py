@@ -18,6 +18,7 @@ from dfmesh.api import Advise, Parameter
 from dfmesh.config import Constant, FederationConfig, FromParameter
 from dfmesh.engine.adapters import Adapter, SiteAdapters
 from dfmesh.engine.adapters.errors import AdapterLoadError, raised
+from dfmesh.engine.adapters.hidden_secrets import HIDDEN_SECRETS
 from dfmesh.engine.discovery.advice import AdvisedError, AdvisedOneOf, AdvisedValue, Okay
 from dfmesh.engine.discovery.advisors import Advisor, find_advisors
 from dfmesh.engine.discovery.context import AdviceContext
@@ -258,13 +259,13 @@ class Asking:
             return answered
         if isinstance(error, StuckError):
             return (Step(field, None, f"the advisor {error}", failed=True),)
-        _log.warning("%s raised\n%s", name, "".join(traceback.format_exception(error)))
+        _log.warning("%s raised\n%s", name, HIDDEN_SECRETS.hide("".join(traceback.format_exception(error))))
         return (Step(field, None, f"the advisor raised {_text(error)}", failed=True),)
 
 
 def _not_loaded(operation: str, error: BaseException) -> SiteAdvice:
     if isinstance(error, AdapterLoadError):
-        return SiteAdvice(reason=str(error))
+        return SiteAdvice(reason=HIDDEN_SECRETS.hide(str(error)))
     if isinstance(error, StuckError):
         return SiteAdvice(reason=f"the adapter of {operation} cannot be loaded: its import {error}", failed=True)
     return SiteAdvice(reason=f"the adapter of {operation} cannot be used: {_text(error)}")
@@ -280,7 +281,7 @@ def _consult(
         hint = "return AdvisedOneOf([...]), AdvisedLiteral(...), Okay() or the like"
         return (Step(field, None, f"the advisor returned {answer!r:.80}; {hint}", failed=True),)
     if isinstance(answer, AdvisedError):
-        return (Step(field, None, str(answer)),)
+        return (Step(field, None, HIDDEN_SECRETS.hide(str(answer))),)
     if given:
         problem = answer.validate(known[field])
         return (Step(field, None, problem),) if problem else (None,)
@@ -310,8 +311,8 @@ def _steps_split(asked: Any) -> list[Step]:
 
 def _text(error: BaseException) -> str:
     if isinstance(error, SystemExit):
-        return f"SystemExit: it called sys.exit({error.code!r})"
+        return HIDDEN_SECRETS.hide(f"SystemExit: it called sys.exit({error.code!r})")
     try:
-        return raised(error)
+        return HIDDEN_SECRETS.hide(raised(error))
     except Exception:
         return type(error).__name__

@@ -66,6 +66,7 @@ class WorkerProcess:
         """
         self.listener: Listener | None = None
         self.alive = True
+        self._unheard = False
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._gone = self._loop.create_future()
@@ -123,10 +124,14 @@ class WorkerProcess:
                     self.listener.heard(word, value)
         except EOFError:
             # It is about to end by itself, or has closed a descriptor that is not its own.
-            self._loop.call_later(_LAST_WORDS_SECONDS, self.kill)
+            self._loop.call_later(_LAST_WORDS_SECONDS, self._end_unheard)
         except Exception as error:
             _log.warning("a process of an adapter is ended: it sent what is no message (%s)", error)
             self.kill()
+
+    def _end_unheard(self) -> None:
+        self._unheard = self._process.returncode is None
+        self.kill()
 
     def kill(self) -> None:
         """End it and what it has started, at once."""
@@ -158,9 +163,13 @@ class WorkerProcess:
         os.close(self._lifeline)
         if self.listener is not None:
             code = self._process.returncode
-            hint = "; was the memory used up?" if code == -signal.SIGKILL else ""
-            error = AdapterProcessError(f"the process of its adapter {describe_end(code)} during the call{hint}")
-            self.listener.failed(error)
+            what = f"the process of its adapter {describe_end(code)} during the call"
+            if self._unheard:
+                what = "the process of its adapter was ended, since it had closed its connection with the site during the call"
+                what += "; an adapter must close no descriptors but its own"
+            elif code == -signal.SIGKILL:
+                what += "; was the memory used up?"
+            self.listener.failed(AdapterProcessError(what))
             self.listener = None
         self._on_end(self)
         self._gone.set_result(None)

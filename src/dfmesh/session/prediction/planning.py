@@ -73,7 +73,7 @@ class Planner:
         self._home = next(iter(nets))
         self._scopes: dict[int, Scope] = {}
         self._targets: dict[int, Target] = {}
-        self._workers: dict[tuple[str, bool], Workers] = {}
+        self._workers: dict[tuple[str, str], Workers] = {}
         self._loaders: dict[tuple[str, str, str | None], Loader] = {}
 
     def plan(self) -> Plan:
@@ -190,7 +190,7 @@ class Planner:
         site = step.site.name
         step.seconds = self._costs.compute(self._graph.nodes[item.id], site)
         step.starts = isinstance(action, Reduce) and action.initial is not None
-        step.workers = self._workers_for(step)
+        step.workers = self._workers_for(step, action)
         loading = self._costs.measured.loading(action.operation, action.provider, site) if self._cold else 0.0
         if loading:
             key = (site, action.operation, action.provider)
@@ -198,15 +198,20 @@ class Planner:
                 self._loaders[key] = Loader(Stage("load", site, item.name, item.node), loading)
             step.loader = self._loaders[key]
 
-    def _workers_for(self, step: Step) -> Workers:
+    def _workers_for(self, step: Step, action: Call | Reduce) -> Workers:
         """Give those who make a step's calls: as many as the site declares, else threads as a site has them.
 
-        One thread makes calls that are shorter than a site's patience, one after the other.
+        One thread makes calls that are shorter than a site's patience, one after the other. An adapter that declares
+        how many calls it takes at a time has workers of its own, as if the site had room for all of them.
         """
         site = step.site
         capacity = self._config.sites[site.name].capacity
+        spec = self._config.adapter(site.name, action.operation, action.provider)
+        if spec.concurrency is not None and (capacity is None or spec.concurrency < capacity):
+            own = (site.name, f"{action.provider} {action.operation}")
+            return self._workers.setdefault(own, Workers(site, spec.concurrency))
         short = capacity is None and step.seconds < PATIENCE
-        key = (site.name, short)
+        key = (site.name, "short" if short else "")
         if key not in self._workers:
             self._workers[key] = Workers(site, 1 if short else capacity or MAX_THREADS)
         return self._workers[key]

@@ -214,6 +214,10 @@ class Prediction:
         lines += [f"assumed: {assumption}" for assumption in self.assumptions]
         return "\n".join(lines) + "\n"
 
+    def __str__(self) -> str:
+        """Write it as text."""
+        return self.to_text()
+
     def _repr_html_(self) -> str:
         """Show tables in notebooks."""
         parts = [f"<p>{escape(self.summary())}<br>{escape(self.bottleneck_line())}</p>"]

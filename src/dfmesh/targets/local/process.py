@@ -26,6 +26,7 @@ _MOST_READS = 32  # far more than a pipe holds; what escaped from the process gr
 _TOLD_LINES = 6
 _CRASHES = {"SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE"}
 _CRASH_MARK = "Fatal Python error"
+_CULPRIT_MARK = "Current thread"
 
 
 class SiteProcess:
@@ -120,8 +121,7 @@ class SiteProcess:
         ended_by = signal_name(-code)
         if ended_by not in _CRASHES:
             return f"killed by {ended_by}"
-        crash = [index for index, line in enumerate(lines) if _CRASH_MARK in line]
-        return _with_lines(f"killed by {ended_by}", lines[crash[-1] :][:_TOLD_LINES] if crash else [])
+        return _with_lines(f"killed by {ended_by}", _crash_lines(lines))
 
     def terminate(self) -> None:
         """Ask it to end with SIGTERM."""
@@ -174,6 +174,17 @@ class SiteProcess:
         if self._on_line is not None:
             for line in lines:
                 self._on_line(line)
+
+
+def _crash_lines(lines: list[str]) -> list[str]:
+    """Give what was told of the last crash: what it was, and where the thread was in which it happened."""
+    crashes = [index for index, line in enumerate(lines) if _CRASH_MARK in line]
+    if not crashes:
+        return []
+    told = lines[crashes[-1] :]
+    # The other threads, of which there may be many, come before it.
+    culprit = next((index for index, line in enumerate(told) if line.startswith(_CULPRIT_MARK)), 1)
+    return [told[0], *told[culprit:]][:_TOLD_LINES]
 
 
 def _with_lines(reason: str, lines: list[str]) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from dfmesh.errors import SessionError
-from dfmesh.targets.up.directories import runtime_directory
+from dfmesh.targets.up.directories import host_name, runtime_directory
 
 _LONGEST_ADDRESS = 100
 """Bytes of a socket's path that every system takes."""
@@ -103,7 +103,8 @@ def find_host(wanted: str | os.PathLike[str] | None = None, name: str | None = N
 
     Args:
         wanted: The federation file, or the name of the host; None for the only one that runs.
-        name: Name of the host, where `wanted` is a file of which several run.
+        name: Name of the host, where `wanted` is a file of which several run; else it is the one without a name of
+            its own.
 
     Raises:
         SessionError: there is none, or there are several; says what to do.
@@ -114,6 +115,9 @@ def find_host(wanted: str | os.PathLike[str] | None = None, name: str | None = N
     if name is None and wanted is not None:
         matching = [host for host in running if host.federation == os.path.realpath(wanted)]
         matching = matching or [host for host in running if host.name == os.fspath(wanted)]
+        if len(matching) > 1:
+            default = host_name(Path(wanted))
+            matching = [host for host in matching if host.name == default] or matching
     else:
         matching = [host for host in running if host.name == name]
     if not matching:

@@ -88,7 +88,7 @@ class HostedJob:
             OSError: the journal cannot be written.
         """
         self.origin, self._submit = submission
-        self.journal = make_journal(self._tell_followers, self._broken)
+        self.journal = make_journal(self._written, self._broken)
         self.followers: set[Follower] = set()
         self._lines = LinesAmongResults()
         self.broken = ""
@@ -104,6 +104,9 @@ class HostedJob:
         self._owner_left = False
         self._status = "starting"
         self._results = 0
+        # Results that are in the message which is being added to the journal, and those that are in its file.
+        self._adding = 0
+        self._kept = 0
         self._failures = 0
         self._ended: float | None = None
 
@@ -163,6 +166,7 @@ class HostedJob:
         self._spool.restore(self.job, given, closed=last is not None)
         recover(self.journal.results.path, self._codec, self._replay)
         self.journal.results.recovered()
+        self._kept = self._results
         self._replaying = False
         if self.over:
             self._on_ended(self)
@@ -245,7 +249,9 @@ class HostedJob:
                 self.journal.results.append(rest)
             if self._owner_left:
                 message = _cut_off(message, self.origin.owner, self._spool.given)
+        self._adding = _results_in(message)
         self.journal.results.append(message)
+        self._adding = 0
         if self.broken:
             return
         self._note(message)
@@ -257,11 +263,8 @@ class HostedJob:
         self._note(message)
 
     def _note(self, message: AnyMessage) -> None:
+        self._results += _results_in(message)
         match message:
-            case YieldPackage():
-                self._results += 1
-            case YieldPackages(frames=frames, left_out=left_out):
-                self._results += len(frames) - len(left_out)
             case JobLines():
                 if self._replaying:
                     self._lines.restore(message)
@@ -279,10 +282,18 @@ class HostedJob:
 
     def _end(self) -> None:
         self.journal.close()
+        if self.broken:
+            self._results = self._kept
         for follower in self.followers:
             follower.keep()
         self._tell_askers(Progress(self.job, ()))
         self._on_ended(self)
+        self._tell_followers()
+
+    def _written(self) -> None:
+        """Something can be read."""
+        if self.journal.results.complete:
+            self._kept = self._results + self._adding
         self._tell_followers()
 
     def _broken(self, error: OSError) -> None:
@@ -306,6 +317,15 @@ class HostedJob:
     def _tell_followers(self) -> None:
         for follower in tuple(self.followers):
             follower.news()
+
+
+def _results_in(message: AnyMessage) -> int:
+    match message:
+        case YieldPackage():
+            return 1
+        case YieldPackages(frames=frames, left_out=left_out):
+            return len(frames) - len(left_out)
+    return 0
 
 
 def _cut_off(message: JobFinished, owner: int, given: int) -> JobFinished:

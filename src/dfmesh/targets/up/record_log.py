@@ -80,6 +80,11 @@ class RecordLog:
         """Whether it can still be read and written."""
         return not self._closed
 
+    @property
+    def complete(self) -> bool:
+        """Whether all that was added has been written."""
+        return not self._waiting and not self._broken
+
     @contextmanager
     def _opened(self) -> Iterator[int]:
         """Give the descriptor of the file for a moment."""
