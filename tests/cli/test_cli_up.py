@@ -176,6 +176,8 @@ def test_what_cannot_be_started(place: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_host_in_the_background_is_on_its_own(place: Path, up: psutil.Process) -> None:
     assert os.getsid(up.pid) == up.pid
+    (log,) = place.rglob("host.log")
+    assert log.stat().st_mode & 0o777 == 0o600
     second = dfmesh("up", "shop.dfm.yaml", "--detach", cwd=place)
     assert (second.returncode, "is up already" in second.stderr) == (4, True)
     dfmesh("run", "shop.dfm.yaml", "shopping.py:waiting", "--target", "up", "--detach", cwd=place)

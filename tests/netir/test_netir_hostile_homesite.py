@@ -1,4 +1,4 @@
-"""What a hostile homesite starts a site with: refused, or run as far as it goes; the site does not hang, and goes on."""
+"""What a hostile homesite starts a site with: refused, or run as far as it goes; the site neither hangs nor ends."""
 
 from __future__ import annotations
 

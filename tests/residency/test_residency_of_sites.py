@@ -169,6 +169,15 @@ def test_what_the_rule_allows_runs_also_a_second_time(body: Callable[[Any], None
         assert session.submit(compiled(body, honest)).result(LIMIT) == first
 
 
+def test_between_processes(honest: Federation, dishonest: Federation) -> None:
+    with honest.session(target="local", homesite=HOME, output="none") as session:
+        for _ in range(2):
+            for body in (at_the_partner, cached_at_the_partner):
+                assert session.submit(compiled(body, honest)).result(LIMIT) == {"yield": [2]}
+        with pytest.raises(JobError, match="may only be at clinic, partner"):
+            session.submit(compiled(cached_elsewhere, dishonest)).result(LIMIT)
+
+
 def test_a_refusal_names_operation_rule_destination_and_both_files(honest: Federation, dishonest: Federation) -> None:
     (said,) = refusals(compiled(direct, dishonest).nets, honest)["clinic"]
     assert said.startswith("may not send to site 'abroad' the result of c.Read (%0, ")
@@ -242,3 +251,29 @@ def test_a_site_without_rules_pays_nothing(tmp_path: Path) -> None:
     free = load(tmp_path / "free" / "clinics.dfm.yaml", None)
     nets = compiled(direct, free).nets
     assert all(net.residency == {} for net in nets.values())
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_reduction_of_a_single_value_does_not_give_it_away(honest: Federation, count: int) -> None:
+    def body(ops: Any) -> None:
+        with ForEach(ops.c.Names(count=count)) as name:
+            pass
+        Yield(name.reduce(ops.c.Join, name, site="clinic"))
+
+    with honest.session(target="inproc", homesite=HOME) as session:
+        job = session.submit(compiled(body, honest))
+        if count > 1:
+            assert job.result(LIMIT) == {"yield": ["3+4"]}
+        else:
+            with pytest.raises(JobError, match="there was a single value, which a rule of residency keeps"):
+                job.result(LIMIT)
+
+
+def test_a_single_value_stays_where_it_may_be(honest: Federation) -> None:
+    def body(ops: Any) -> None:
+        with ForEach(ops.c.Names(count=1)) as name:
+            pass
+        Yield(ops.c.Work(x=name.reduce(ops.c.Join, name, site="clinic"), site="clinic"))
+
+    with honest.session(target="inproc", homesite=HOME) as session:
+        assert session.submit(compiled(body, honest)).result(LIMIT) == {"yield": [3]}

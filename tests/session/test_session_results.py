@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import resource
+
+import pytest
+
 from dfmesh.session.result_log import Reader, ResultLog
 from dfmesh.session.result_store import ITEM_OVERHEAD, ResultStore
 from dfmesh.session.results import ResultItem
@@ -58,3 +62,19 @@ def test_a_reader_of_one_place_does_not_forget_what_others_have_not_read() -> No
         reader = Reader(log, place, ordered=True, order={}, sources={"left": 1, "right": 1})
         assert [item.value for item in reader.take()] == list(range(20))
     assert log.all() == []
+
+
+def test_when_the_disk_is_full_what_is_there_can_be_read() -> None:
+    store = store_of(1000, in_memory=10)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, before[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            store.extend([ResultItem("place", (0,), bytes(300_000), "site", "node")])
+        assert len(store) == 1000
+        assert store.slice(0, 1000) == [item(number) for number in range(1000)]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    store.extend([item(1000)])
+    assert store.slice(1000, 1001) == [item(1000)]
+    store.close()

@@ -150,7 +150,7 @@ def test_the_site_learns_a_class_from_the_module_of_the_adapter(session: Session
         ("os._exit", "AdapterProcessError", "exited with code 4"),
         ("crash", "AdapterProcessError", "killed by SIGSEGV"),
         ("kill", "AdapterProcessError", "killed by SIGKILL"),
-        ("close", "AdapterProcessError", "closed its connection with the site"),
+        ("close", "AdapterProcessError", "connection with the site"),
     ],
 )
 def test_what_goes_wrong_is_of_that_call_alone(session: Session, how: str, kind: str, message: str) -> None:

@@ -205,6 +205,16 @@ def test_a_compressed_arrow_stream_is_refused():
             values.from_bytes(data)
 
 
+@pytest.mark.parametrize("dtype", ["<U2", ">U2", [("n", "<i4"), ("t", ">U2")], [("rows", [("t", "<U2")], (2,))]])
+def test_text_of_numbers_that_are_no_characters_is_refused(dtype):
+    """numpy fails only when it is read."""
+    array = np.zeros(3, dtype)
+    assert values.from_bytes(values.to_bytes(array)).dtype == array.dtype
+    array.view("u1")[-8:] = 0x7F
+    with pytest.raises(ValueDecodingError, match="is no character"):
+        values.from_bytes(values.to_bytes(array))
+
+
 def test_unpack_checks_the_buffers():
     packed = values.pack(np.zeros(100_000))
     for buffers in ((), (b"",), (bytes(799_999),)):

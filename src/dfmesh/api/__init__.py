@@ -1,7 +1,15 @@
 """The pipeline language."""
 
 from dfmesh.api.blocks import Block, Collect, Else, ForEach, If, Reduce, TryFromCache, WriteToCache
-from dfmesh.api.building import LARGEST_NUMBER, NodeId, is_unicode, node_id_problem, node_text, number_fits, user_location
+from dfmesh.api.building import (
+    LARGEST_NUMBER,
+    NodeId,
+    is_unicode,
+    node_id_problem,
+    node_text,
+    number_fits,
+    user_location,
+)
 from dfmesh.api.conditions import (
     And,
     Comparison,

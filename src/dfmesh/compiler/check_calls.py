@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from dfmesh import values
 from dfmesh.api import (
+    LARGEST_NUMBER,
     NO_DEFAULT,
     Advise,
     BestOf,
@@ -23,7 +24,6 @@ from dfmesh.api import (
     did_you_mean,
     find_references,
     is_unicode,
-    LARGEST_NUMBER,
     number_fits,
 )
 from dfmesh.compiler.candidates import allowed_sites, candidates, exposed, operation_name
@@ -89,7 +89,9 @@ class CallChecker:
         retries: Any = statement.retries
         timeout: Any = statement.timeout
         if not is_int(retries) or retries < 0:
-            self.fault(statement, f"{name}: retries={shown(retries)}", f"give a whole number, 0 or more{at_most(retries)}")
+            self.fault(
+                statement, f"{name}: retries={shown(retries)}", f"give a whole number, 0 or more{at_most(retries)}"
+            )
         if timeout is not None and not (is_number(timeout) and timeout > 0):
             self.fault(statement, f"{name}: timeout={shown(timeout)}", "give seconds above 0, or None")
 

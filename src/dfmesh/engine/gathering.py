@@ -27,10 +27,23 @@ class Gathering:
         value: Reduce: the value so far.
         next: Reduce: index of the next token to fold.
         busy: Reduce: a call is going on.
+        merged: Reduce: whether a call has merged values.
         counted: Reduce: iterations that count as done though their tokens are not folded yet.
     """
 
-    __slots__ = ("busy", "came", "count", "counted", "failure", "inputs", "next", "outcome", "tokens", "value")
+    __slots__ = (
+        "busy",
+        "came",
+        "count",
+        "counted",
+        "failure",
+        "inputs",
+        "merged",
+        "next",
+        "outcome",
+        "tokens",
+        "value",
+    )
 
     def __init__(self) -> None:
         self.inputs: list[Any] | None = None
@@ -42,6 +55,7 @@ class Gathering:
         self.value: Any = MISSING
         self.next = 0
         self.busy = False
+        self.merged = False
         self.counted: set[int] = set()
 
 
@@ -175,6 +189,7 @@ class Gatherings:
         """A merge has returned."""
         gathering = self._at(transition, frame)
         gathering.busy = False
+        gathering.merged = True
         gathering.value = value
         self._step(transition, frame, gathering)
         self._fold(transition, frame, gathering)
@@ -195,5 +210,11 @@ class Gatherings:
             return Failed(gathering.failure)
         if gathering.value is MISSING:
             error = DfmeshError("there was nothing to reduce; give initial=... for loops that may be empty")
+            return self._runner.failed(transition, frame, error)
+        if not gathering.merged and transition.ir.id in self._runner.not_alone:
+            error = DfmeshError(
+                "there was a single value, which a rule of residency keeps from going where the merged ones may; "
+                "it is not given on as it is"
+            )
             return self._runner.failed(transition, frame, error)
         return gathering.value

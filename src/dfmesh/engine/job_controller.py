@@ -109,8 +109,6 @@ class JobController:
         self._arrivals = JobArrivals(self._runner.wired, prepared.senders, services.carrier, report_failure)
         self._arrivals.may_learn = services.load is not None
         self._missed: dict[int, bytes] = {}
-        self._bound_values = services.bound_values
-        self._bound: BoundValues | None = None
         # Where the values of missed keys may be, by call; those that may be anywhere are left out.
         self._missed_within: dict[int, Sites] = {}
         # Look-ups that wait for a value which somebody else computes, perhaps with what a lost site was to send.
@@ -252,9 +250,7 @@ class JobController:
 
     def _within(self, call: int) -> Sites | None:
         """Give where, by the rules that the plan was checked with, what a look-up gives may be; None for anywhere."""
-        if self._bound is None:
-            self._bound = self._bound_values(self.prepared.net)
-        within = self._bound.transitions.get(self._runner.calls[call][0].ir.id)
+        within = self.prepared.bound.transitions.get(self._runner.calls[call][0].ir.id)
         if within is not None:
             self._missed_within[call] = within
         return within

@@ -53,17 +53,23 @@ class NetRunner:
 
     Attributes:
         wired: The net.
+        not_alone: Reductions that may not give a single value as it is.
         site: Whose it is.
         calls: Calls going on: transition and frame by the number of the call.
     """
 
-    def __init__(self, net: NetIR) -> None:
+    def __init__(self, net: NetIR, not_alone: frozenset[int] = frozenset()) -> None:
         """Get ready to run a net.
+
+        Args:
+            net: The net.
+            not_alone: Reductions, by id of the transition, that may not give a single value as it is.
 
         Raises:
             ValueDecodingError: a constant in it is not a value.
         """
         self.wired = WiredNet(net)
+        self.not_alone = not_alone
         self.site = net.site
         self.calls: dict[int, tuple[WiredTransition, Frame]] = {}
         self._next_call = 0

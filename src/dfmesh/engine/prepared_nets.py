@@ -8,7 +8,7 @@ from typing import Any
 
 from dfmesh.engine.call_plan import CallPlan
 from dfmesh.engine.net_runner import NetRunner
-from dfmesh.netir import Call, NetIR, Reduce
+from dfmesh.netir import NOTHING_BOUND, BoundValues, Call, NetIR, Reduce
 
 REMEMBERED = 32
 """Nets of which a site keeps what it made of them; a pipeline is often submitted many times in a row."""
@@ -26,23 +26,26 @@ class PreparedNet:
         runner: Runs it.
         plans: How calls are made, by position of the transition; None for one that makes none.
         senders: Site that sends along each arriving route, and the length of its frames.
+        bound: What rules of residency bind in it.
     """
 
-    __slots__ = ("data", "net", "plans", "runner", "senders")
+    __slots__ = ("bound", "data", "net", "plans", "runner", "senders")
 
-    def __init__(self, net: NetIR, data: bytes) -> None:
+    def __init__(self, net: NetIR, data: bytes, bound: BoundValues = NOTHING_BOUND) -> None:
         """Prepare a net.
 
         Args:
             net: The net.
             data: The same as it came.
+            bound: What rules of residency bind in it.
 
         Raises:
             ValueDecodingError: a constant in it is not a value.
         """
         self.net = net
         self.data = data
-        self.runner = NetRunner(net)
+        self.bound = bound
+        self.runner = NetRunner(net, bound.alone)
         self.plans = [_plan(transition.ir.action) for transition in self.runner.wired.transitions]
         self.senders = self.runner.wired.senders()
 
@@ -50,14 +53,20 @@ class PreparedNet:
 class PreparedNets:
     """Those of one site."""
 
-    def __init__(self, objections: Callable[[NetIR], list[str]]) -> None:
+    def __init__(
+        self,
+        objections: Callable[[NetIR], list[str]],
+        bound_values: Callable[[NetIR], BoundValues] = lambda _: NOTHING_BOUND,
+    ) -> None:
         """Begin with none.
 
         Args:
             objections: Says why the site will not run a net; always says the same of the same one.
+            bound_values: Follows what rules of residency bind in a net.
         """
         self._objections = objections
-        self._idle: OrderedDict[bytes, tuple[NetIR, list[PreparedNet]]] = OrderedDict()
+        self._bound_values = bound_values
+        self._idle: OrderedDict[bytes, tuple[NetIR, BoundValues, list[PreparedNet]]] = OrderedDict()
 
     def take(self, data: bytes) -> tuple[PreparedNet | None, list[str]]:
         """Give a net that is ready to run, or why the site will not run it.
@@ -75,23 +84,24 @@ class PreparedNets:
             reasons = self._objections(net)
             if reasons:
                 return None, reasons
-            prepared = PreparedNet(net, data)
-            self._idle[data] = (net, [])
+            bound = self._bound_values(net)
+            prepared = PreparedNet(net, data, bound)
+            self._idle[data] = (net, bound, [])
             if len(self._idle) > REMEMBERED:
                 self._idle.popitem(last=False)
             return prepared, []
         self._idle.move_to_end(data)
-        net, idle = known
-        return (idle.pop() if idle else PreparedNet(net, data)), []
+        net, bound, idle = known
+        return (idle.pop() if idle else PreparedNet(net, data, bound)), []
 
     def give_back(self, prepared: PreparedNet) -> None:
         """Take back a net whose job has ended, unless something of that is left in it."""
         known = self._idle.get(prepared.data)
-        if known is not None and len(known[1]) < IDLE and prepared.runner.renew():
+        if known is not None and len(known[2]) < IDLE and prepared.runner.renew():
             for plan in prepared.plans:
                 if plan is not None:
                     plan.loading = 0.0
-            known[1].append(prepared)
+            known[2].append(prepared)
 
 
 def _plan(action: Any) -> CallPlan | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator
 
 from dfmesh.config import ResidencyRule
 from dfmesh.engine.adapters import SiteAdapters
 from dfmesh.errors import DfmeshError, SourceLocation
 from dfmesh.netir import (
+    NOTHING_BOUND,
     BoundValues,
     Breach,
     Call,
@@ -15,14 +17,17 @@ from dfmesh.netir import (
     Reduce,
     Route,
     Sites,
+    Store,
     Transition,
     follow,
+    reduced,
 )
 
 MAX_OBJECTIONS = 20
 """Objections to one net that are told."""
 
 _CALLS = (Call, Reduce)
+_EVERYWHERE = frozenset({""})  # Of no site's name, so that it is within no rule.
 
 
 class ResidencyError(DfmeshError):
@@ -36,7 +41,31 @@ def bound_values(net: NetIR, adapters: SiteAdapters) -> BoundValues:
         net: Its part.
         adapters: The site's own.
     """
-    return follow([net], _made(net, adapters), _arriving(net))
+    made, arriving = _made(net, adapters), _arriving(net)
+    if not made and not arriving:
+        return NOTHING_BOUND
+    bound = follow([net], made, arriving)
+    return dataclasses.replace(bound, alone=frozenset(_alone(net, made, arriving, bound)))
+
+
+def _alone(net: NetIR, made: dict[int, Sites], arriving: dict[int, Sites], planned: BoundValues) -> Iterator[int]:
+    """Find reductions from which a single value would go, unmerged, where the plan lets only merged ones go."""
+    for reduction, sites in reduced([net], made, arriving).items():
+        own = made.get(reduction)
+        if own is not None and own <= sites:
+            continue
+        single = follow([net], {reduction: sites}, {})
+        unstated = (
+            route for route in single.routes if route not in net.residency or not sites.issuperset(net.residency[route])
+        )
+        kept = (
+            item.id
+            for item in net.transitions
+            if isinstance(item.action, Store) and item.id in single.transitions
+            if not planned.transitions.get(item.id, _EVERYWHERE) <= sites
+        )
+        if single.breaches or any(True for _ in unstated) or any(True for _ in kept):
+            yield reduction
 
 
 def residency_objections(net: NetIR, adapters: SiteAdapters) -> list[str]:

@@ -40,7 +40,7 @@ class SiteJobs:
         self.controllers: dict[str, JobController] = {}
         self._site = site
         self._homesite = homesite
-        self._nets = PreparedNets(objections)
+        self._nets = PreparedNets(objections, services.bound_values)
         self._services = services
         self._leaving: dict[str, JobController] = {}
         self._kept: dict[str, KeptCalls] = {}

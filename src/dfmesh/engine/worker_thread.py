@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import sys
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
@@ -92,9 +93,14 @@ class Work:
 
     def result(self) -> Any:
         """Call the function, on a thread, and give its result: taken over, before the next call there can change it."""
-        forks = forked_child.forks()
+        forks, tracing = forked_child.forks(), sys.gettrace()
         try:
-            value = take_over([self.function()]) if self.operation else self.function()
+            try:
+                cell = [self.function()]
+            finally:
+                if sys.gettrace() is not tracing:  # Of an adapter: it would run, and may raise, in the middle of ours.
+                    sys.settrace(tracing)
+            value = take_over(cell) if self.operation else cell[0]
         except BaseException as error:
             forked_child.end_if_since(forks, error)
             raise

@@ -46,7 +46,7 @@ from dfmesh.netir.net import (
     Store,
     Transition,
 )
-from dfmesh.netir.residency import NOTHING_BOUND, BoundValues, Breach, Sites, follow
+from dfmesh.netir.residency import NOTHING_BOUND, BoundValues, Breach, Sites, follow, reduced
 from dfmesh.netir.text import render_net
 
 __all__ = [
@@ -99,6 +99,7 @@ __all__ = [
     "follow",
     "independent_lookups",
     "inputs_of",
+    "reduced",
     "render_expression",
     "render_net",
     "select",

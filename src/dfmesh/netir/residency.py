@@ -51,11 +51,13 @@ class BoundValues:
             left out.
         transitions: Where what a transition gives may be, by its id, as far as it hands bound values on.
         breaches: Ways that the rules forbid.
+        alone: Reductions that may not give the value of a single iteration, which they would give as it is.
     """
 
     routes: dict[int, Sites]
     transitions: dict[int, Sites]
     breaches: list[Breach]
+    alone: frozenset[int] = frozenset()
 
 
 NOTHING_BOUND = BoundValues({}, {}, [])
@@ -79,6 +81,36 @@ def follow(nets: Iterable[NetIR], made: Mapping[int, Sites], arriving: Mapping[i
             origins.setdefault(sites, []).append((number, arrives))
     for sites, starts in origins.items():
         ways.spread(sites, starts, found)
+    return found
+
+
+def reduced(nets: Iterable[NetIR], made: Mapping[int, Sites], arriving: Mapping[int, Sites]) -> dict[int, Sites]:
+    """Find the reductions that bound values reach, also through others that give a single one as it is.
+
+    Args:
+        nets: As for `follow`.
+        made: As there.
+        arriving: As there.
+
+    Returns:
+        Where what they get may be, by the id of their transition.
+    """
+    ways, found = _Ways(nets), dict[int, Sites]()
+    for sites in dict.fromkeys([*made.values(), *arriving.values()]):
+        waiting = [number for number, bound in made.items() if bound == sites]
+        routes = [number for number, bound in arriving.items() if bound == sites]
+        seen = set(waiting)
+        while waiting or routes:
+            if not routes:
+                _, transition = ways.at[waiting.pop()]
+                routes = [route.id for route in _value_routes(transition)]
+                continue
+            for taker in ways.landing.get(routes.pop(), ()):
+                if isinstance(taker.action, Reduce):
+                    found[taker.id] = found.get(taker.id, sites) & sites
+                if taker.id not in seen and not isinstance(taker.action, Call | Branch):
+                    seen.add(taker.id)
+                    waiting.append(taker.id)
     return found
 
 
@@ -139,4 +171,4 @@ def _value_routes(transition: Transition) -> Iterator[Route]:
     return (route for route in transition.routes if route.port in _CARRIES_VALUES)
 
 
-__all__ = ["NOTHING_BOUND", "BoundValues", "Breach", "Sites", "follow"]
+__all__ = ["NOTHING_BOUND", "BoundValues", "Breach", "Sites", "follow", "reduced"]

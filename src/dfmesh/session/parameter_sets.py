@@ -268,4 +268,12 @@ class ParameterFeed:
         self.close()
 
 
-__all__ = ["MAX_UNFINISHED_SETS", "JobFeed", "ParameterFeed", "ParameterSets", "iterator_failure", "one_set", "parameter_sets"]
+__all__ = [
+    "MAX_UNFINISHED_SETS",
+    "JobFeed",
+    "ParameterFeed",
+    "ParameterSets",
+    "iterator_failure",
+    "one_set",
+    "parameter_sets",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from array import array
 from collections.abc import Sequence
@@ -53,7 +54,8 @@ class ResultStore:
             position = self._keep(items)
             if position == len(items):
                 return
-            self._file = tempfile.TemporaryFile(prefix="dfmesh-results-")  # noqa: SIM115 - lives as long as the job
+            # Without a buffer: what is in one could not be written later either, nor what is before it be read.
+            self._file = tempfile.TemporaryFile(prefix="dfmesh-results-", buffering=0)  # noqa: SIM115 - as long as the job
         for item in items[position:]:
             self._spill(self._file, item)
 
@@ -70,9 +72,11 @@ class ResultStore:
 
     def _spill(self, file: IO[bytes], item: ResultItem) -> None:
         data = values.to_bytes((item.place, item.frame, item.value, item.site, item.node))
-        file.seek(self._offsets[-1])
-        file.write(data)
-        self._offsets.append(self._offsets[-1] + len(data))
+        position, left = self._offsets[-1], memoryview(data)
+        while left:
+            written = os.pwrite(file.fileno(), left, position)
+            position, left = position + written, left[written:]
+        self._offsets.append(position)
 
     def slice(self, start: int, stop: int) -> list[ResultItem]:
         """Give the results from one position to another. Those that were forgotten are left out."""
@@ -86,9 +90,13 @@ class ResultStore:
         if self._file is None:
             raise IndexError(position)
         begin, end = self._offsets[position], self._offsets[position + 1]
-        self._file.flush()
-        self._file.seek(begin)
-        place, frame, value, site, node = values.from_bytes(self._file.read(end - begin))
+        data = b""
+        while len(data) < end - begin:  # A system may give less at once than was asked for.
+            part = os.pread(self._file.fileno(), end - begin - len(data), begin + len(data))
+            if not part:
+                raise OSError(f"a result that waited on disk is gone: {self._file.name!r} was cut")
+            data += part
+        place, frame, value, site, node = values.from_bytes(data)
         return ResultItem(place, frame, value, site, node)
 
     def forget(self, start: int, stop: int, place: str | None = None) -> None:

@@ -47,6 +47,9 @@ MOVES = 4_000
 WAYS = 400_000
 """Ways up to which there is a smoothed ascent where prices differ."""
 
+LESS_WAYS = 100_000
+"""Ways that may be left of more than that, after as many passes as without an ascent."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ascent:
@@ -155,7 +158,7 @@ class Cheapening:
                 smoothing = Smoothing.of(problem, charges, left)
                 scale = float(np.median(smoothing.cost)) if smoothing.size else 1.0
                 self._smooth(smoothing, UNIFORM, scale, work)
-            elif ways_of(problem, left) <= WAYS:
+            elif ways_of(problem, left) <= (WAYS if paired else LESS_WAYS):
                 self._smooth(PairSmoothing.of(problem, charges, left), PAIRED, scale_of(charges), work)
         if uniform and not self._closed():
             self._replan(messages, hubs, [], work)

@@ -36,9 +36,11 @@ class HiddenSecrets:
             secret: A text, bytes of one, or a list, tuple or dictionary of such. Other values are left alone.
         """
         texts = {written for text in _texts(secret) for written in _written(text)}
-        if texts <= self._known.keys():
-            return
         with self._lock:
+            if texts <= self._known.keys():
+                for text in texts:
+                    self._known.move_to_end(text)
+                return
             self._known.update(dict.fromkeys(sorted(texts)))
             while len(self._known) > _MOST:
                 self._known.popitem(last=False)

@@ -7,7 +7,8 @@ import importlib.util
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +20,11 @@ from dfmesh.errors import SourceLocation
 
 _importing = threading.RLock()
 _federation_directories: set[str] = set()
+_own_modules: dict[str, tuple[str, tuple[int, int]]] = {}
+"""File, and time and size when it was imported, of modules beside federation files that were imported here first."""
+
+_users: Counter[str] = Counter()
+"""How many federations of a directory have sites in this process."""
 
 
 def load_object(path: str, directory: Path, location: SourceLocation | None) -> Any:
@@ -36,7 +42,53 @@ def load_object(path: str, directory: Path, location: SourceLocation | None) -> 
         _put_first(str(directory))
         _make_room(path.partition(".")[0], directory, path, location)
         importlib.invalidate_caches()
-        return guarded(path, location, "importing it failed", lambda: _resolve(path, location))
+        before = set(sys.modules)
+        try:
+            return guarded(path, location, "importing it failed", lambda: _resolve(path, location))
+        finally:
+            _note_own_modules(sys.modules.keys() - before)
+
+
+def begin_use(directory: Path) -> None:
+    """Take note that sites of a federation begin to live in this process; to be ended by `end_use`.
+
+    If nobody else uses the modules beside the federation file, and a file of them was changed, all of them will be
+    imported anew. Only modules are forgotten that `load_object` imported: those that a user has imported stay.
+
+    Args:
+        directory: Directory of the federation file.
+    """
+    home = os.path.realpath(directory)
+    with _importing:
+        _users[home] += 1
+        own = {name: known for name, known in _own_modules.items() if known[0].startswith(f"{home}{os.sep}")}
+        if _users[home] == 1 and any(_state(file) != state for file, state in own.values()):
+            for name in own:
+                del _own_modules[name]
+                sys.modules.pop(name, None)
+
+
+def end_use(directory: Path) -> None:
+    """Take note that the sites of a federation do not live here any more."""
+    with _importing:
+        _users[os.path.realpath(directory)] -= 1
+
+
+def _note_own_modules(names: Iterable[str]) -> None:
+    for name in names:
+        file = getattr(sys.modules.get(name), "__file__", None)
+        real = os.path.realpath(file) if file else ""
+        if any(real.startswith(f"{home}{os.sep}") for home in _federation_directories):
+            _own_modules[name] = (real, _state(real))
+
+
+def _state(file: str) -> tuple[int, int]:
+    """Give what tells a file from an earlier state of it; the same for all that are not there."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
 
 
 def guarded(path: str, location: SourceLocation | None, doing: str, call: Callable[[], Any]) -> Any:

@@ -165,8 +165,12 @@ class WorkerProcess:
             code = self._process.returncode
             what = f"the process of its adapter {describe_end(code)} during the call"
             if self._unheard:
-                what = "the process of its adapter was ended, since it had closed its connection with the site during the call"
-                what += "; an adapter must close no descriptors but its own"
+                what = (
+                    "the process of its adapter was ended, since it had closed its connection with the site during the"
+                    " call; an adapter must close no descriptors but its own"
+                )
+            elif code == 0:
+                what += "; did the adapter call os._exit, or close the connection with the site?"
             elif code == -signal.SIGKILL:
                 what += "; was the memory used up?"
             self.listener.failed(AdapterProcessError(what))

@@ -10,6 +10,7 @@ from typing import Any
 from dfmesh.config import FederationConfig
 from dfmesh.engine import CLIENT_PREFIX, JobRunner
 from dfmesh.engine.adapters import SiteAdapters
+from dfmesh.engine.adapters.loading import begin_use, end_use
 from dfmesh.engine.heard_output import hear, hear_again, hear_no_more
 from dfmesh.engine.messages import AnyMessage, Payload, SiteLost, SubmitJob
 from dfmesh.targets.inproc.carrier import Exchange, InprocCarrier
@@ -36,6 +37,7 @@ class InprocFederationRunner:
         """As `FederationRunner.start`. Nothing is ever lost here but with the whole process."""
         hear()
         self._hearing = True
+        begin_use(self._config.directory)
         exchange = Exchange(asyncio.get_running_loop())
         for site in self._config.sites:
             adapters = SiteAdapters(self._config, site)
@@ -53,6 +55,7 @@ class InprocFederationRunner:
         if self._hearing:
             self._hearing = False
             hear_no_more()
+            end_use(self._config.directory)
 
     def pack(self, value: Any) -> Payload:
         """As `Carrier.pack`."""
