@@ -8,8 +8,9 @@ from placement_problems import SHAPES, best, cost, legal, make
 
 from dfmesh.compiler.placement import Objective, place, solver
 from dfmesh.compiler.placement.charges import charge
-from dfmesh.compiler.placement.pair_smoothing import PairSmoothing, Shares, is_paired, scale_of
+from dfmesh.compiler.placement.pair_smoothing import PairSmoothing, Shares
 from dfmesh.compiler.placement.problem import build
+from dfmesh.compiler.placement.ways import is_paired, scale_of
 
 
 @pytest.fixture(params=[2, 24], ids=["crowds of two", "crowds of many"])

@@ -11,11 +11,12 @@ from dfmesh.compiler.placement.crowds import CROWD
 from dfmesh.compiler.placement.forests import MANY_TAKERS, Forests
 from dfmesh.compiler.placement.hubs import resent
 from dfmesh.compiler.placement.messages import Messages
-from dfmesh.compiler.placement.pair_smoothing import PairSmoothing, is_paired, scale_of, ways_of
+from dfmesh.compiler.placement.pair_smoothing import PairSmoothing
 from dfmesh.compiler.placement.problem import Flags, Problem, Whole
 from dfmesh.compiler.placement.rounding import PAIRED_PART, PART, WHOLE, Care, Parts, improved, likeliest, rounded
 from dfmesh.compiler.placement.schedule import Neighbours, Scheduler
 from dfmesh.compiler.placement.smoothing import Smoothing, is_uniform
+from dfmesh.compiler.placement.ways import is_paired, scale_of, ways_of
 
 FINE = 0.0005
 """Gap, as a share, below which it is not worth more work."""

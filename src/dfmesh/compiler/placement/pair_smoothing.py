@@ -35,22 +35,6 @@ GAIN = 4.0
 """How much longer steps are than is sure to be right. Chosen by trial; steps that turn back are noticed."""
 
 
-def is_paired(problem: Problem) -> bool:
-    """Tell whether there are shipments, and no rule binds two variables."""
-    return bool(problem.shipments) and not problem.residency
-
-
-def ways_of(problem: Problem, domain: Flags) -> int:
-    """Count the ways of all shipments that have few takers."""
-    sites = domain.sum(1).tolist()
-    return sum(
-        sites[shipment.source] * sites[taker]
-        for shipment in problem.shipments
-        if len(shipment.consumers) < CROWD
-        for taker in shipment.consumers
-    )
-
-
 class Shares(NamedTuple):
     """Who bears what: tolls per departure, parts per shared way, offers of the takers of values that many take."""
 
@@ -409,14 +393,6 @@ def _made(
     )
 
 
-def scale_of(charges: Charges) -> float:
-    """Give what a usual shipment is charged."""
-    amounts = charges.amounts[charges.amounts > 0]
-    if not len(amounts):
-        return 1.0
-    return max(1.0, float(np.median(amounts) * charges.prices.mean() / charges.unit) * charges.weight)
-
-
 def _degrees(problem: Problem) -> list[int]:
     """Count the senders and takers of each variable."""
     degree = [0] * len(problem.members)
@@ -440,4 +416,4 @@ def _kept(names: Indices, count: int) -> tuple[Indices, Indices]:
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[names]
 
 
-__all__ = ["PairSmoothing", "Shares", "is_paired", "scale_of", "ways_of"]
+__all__ = ["PairSmoothing", "Shares"]
