@@ -6,6 +6,7 @@ import inspect
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -336,3 +337,15 @@ def test_the_language_alone_imports_nothing_heavy() -> None:
     code = f"import sys; from dfmesh import Pipeline, Yield; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_cells_of_a_notebook_are_named_as_their_author_sees_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = "/tmp/ipykernel_77/1234.py"
+    code = compile("with Pipeline():\n    statement = Yield(1)", file, "exec")
+    names: dict[str, Any] = {"Pipeline": Pipeline, "Yield": Yield}
+    exec(code, names)
+    assert str(names["statement"].location) == f"{file}:2"
+    shell = SimpleNamespace(compile=SimpleNamespace(format_code_name=lambda name: ("Cell", "In[3]")))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))  # type: ignore[arg-type]
+    exec(code, names)
+    assert str(names["statement"].location) == "Cell In[3]:2"

@@ -44,7 +44,7 @@ CASES = {
         "unknown key 'operatons' in a federation",
         "did you mean 'operations'?",
     ),
-    "no version": ("§info: {}\n", "", "a federation has no 'dfm'", "add 'dfm'"),
+    "no version": ("§info: {}\n", "", "a federation has no 'dfm'", "add 'dfm: 1.0.0'"),
     "wrong version": (
         "dfm: §2.0.0\n",
         "dfm",

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import dfmesh
@@ -1063,3 +1064,10 @@ def _until(condition: Any) -> None:
     while not condition():
         assert time.monotonic() < end, "did not happen in time"
         time.sleep(0.01)
+
+
+def test_loop_over_a_constant_record_batch(run: Runner) -> None:
+    with Pipeline() as p:
+        with ForEach(pa.record_batch({"a": [1, 2]})) as row:
+            Yield(row["a"], place="column")
+    assert_same(run(p), {"column": [1, 2]})

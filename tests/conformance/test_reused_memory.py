@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from dfmesh import Federation, ForEach, Pipeline, Yield
+from dfmesh import Federation, ForEach, Pipeline, PlaceParam, Yield
 from dfmesh.session import simulate
 
 FILE = Path(__file__).resolve().parents[1] / "federations" / "stepping" / "stepping.dfm.yaml"
@@ -32,6 +33,21 @@ def run(request: pytest.FixtureRequest, federation: Federation) -> Iterator[Run]
     else:
         with federation.session(target=request.param) as session:
             yield session.run
+
+
+@pytest.mark.parametrize("target", ["inproc", "local"])
+def test_parameters_that_an_iterator_steps(federation: Federation, target: str) -> None:
+    def sets(size: int) -> Iterator[dict[str, Any]]:
+        state = np.zeros(size)
+        for _ in range(4):
+            yield {"rows": [state]}
+            state += 1
+
+    with Pipeline() as pipeline:
+        Yield(federation.ops.steps.Firsts(rows=PlaceParam("rows"), site="lab"), place="sites")
+    with federation.session(target=target) as session:
+        for size in SIZES[1:]:
+            assert session.run(pipeline, sets(size))["sites"] == [[0], [1], [2], [3]]
 
 
 def _sizes(site: str) -> tuple[int, ...]:

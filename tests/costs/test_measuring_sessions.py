@@ -95,6 +95,17 @@ def test_times_sizes_and_iterations_are_kept(fed: Federation) -> None:
     assert costs.sent("p", "use", "op.Use", "value") == pytest.approx(5000, rel=0.02)
 
 
+def test_the_import_of_an_adapter_is_no_part_of_what_its_only_call_costs(fed: Federation, tmp_path: Path) -> None:
+    module = tmp_path / "measured_adapters.py"
+    module.write_text("import time as heavy\nheavy.sleep(0.5)\n" + module.read_text())
+    with fed.session("local") as session:
+        with Pipeline() as pipeline:
+            Yield(fed.ops.op.Use(x=1, site="b"))
+        session.run(pipeline)
+    record = fed.costs.costs().operations["op.Use", None, "b"]
+    assert record.usual.value < 0.4 < record.loading
+
+
 def test_a_second_job_of_a_session_finds_everything_loaded(fed: Federation) -> None:
     with fed.session("inproc") as session:
         session.run(at(fed, "b"))

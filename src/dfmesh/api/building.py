@@ -68,7 +68,16 @@ def user_location() -> SourceLocation:
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
-    return SourceLocation(frame.f_code.co_filename, frame.f_lineno)
+    return SourceLocation(_shown_file(frame.f_code.co_filename), frame.f_lineno)
+
+
+def _shown_file(file: str) -> str:
+    """Name a cell of a notebook as its author sees it, `Cell In[3]`; a kernel compiles cells as files of its own."""
+    if "ipykernel_" not in file and not file.startswith("<ipython-input"):
+        return file
+    get_shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)
+    name = getattr(getattr(get_shell(), "compile", None), "format_code_name", lambda _: None)(file)
+    return " ".join(name) if name else file
 
 
 def current_block(what: str) -> Block:

@@ -215,7 +215,8 @@ class Reader:
                 )
         for key, required in known.items():
             if required and key not in entries:
-                self.fault(item, f"{what} has no {key!r}", f"add {key!r}", at=item.key)
+                entry_text = "dfm: 1.0.0" if key == "dfm" else key
+                self.fault(item, f"{what} has no {key!r}", f"add {entry_text!r}", at=item.key)
         return {key: entry for key, entry in entries.items() if key in known}
 
     # -- references

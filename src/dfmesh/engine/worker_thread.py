@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dfmesh.engine import stopping
 from dfmesh.engine.adapters.present_call import CallStopped, Tell, ThisCall, in_this_task
 from dfmesh.processes import forked_child
-from dfmesh.values import take_over
+from dfmesh.values import UNCHANGING, take_over
 
 if TYPE_CHECKING:
     from dfmesh.engine.call_limits import Permit
@@ -93,19 +93,23 @@ class Work:
 
     def result(self) -> Any:
         """Call the function, on a thread, and give its result: taken over, before the next call there can change it."""
-        forks, tracing = forked_child.forks(), sys.gettrace()
+        forks, tracing = forked_child.forks, sys.gettrace()
         try:
             try:
-                cell = [self.function()]
+                value = self.function()
             finally:
                 if sys.gettrace() is not tracing:  # Of an adapter: it would run, and may raise, in the middle of ours.
                     sys.settrace(tracing)
-            value = take_over(cell) if self.operation else cell[0]
         except BaseException as error:
             forked_child.end_if_since(forks, error)
             raise
-        forked_child.end_if_since(forks)
-        return value
+        if forked_child.forks != forks:
+            forked_child.end_if_since(forks)
+        if type(value) in UNCHANGING or not self.operation:
+            return value
+        cell = [value]
+        del value
+        return take_over(cell)
 
     def tell(self) -> Tell | None:
         """Give what takes what the call prints and logs; None if it is no call."""

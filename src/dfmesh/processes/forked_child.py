@@ -13,30 +13,26 @@ from typing import Any, NoReturn
 
 from dfmesh.processes.output import leave
 
-_forks = 0
+forks = 0
+"""How many times this process, and those that it was forked from, were forked off."""
 
 
 def _note() -> None:
-    global _forks
-    _forks += 1
+    global forks
+    forks += 1
 
 
 os.register_at_fork(after_in_child=_note)
-
-
-def forks() -> int:
-    """Give how many times this process and those that it was forked from were forked off."""
-    return _forks
 
 
 def end_if_since(before: int, error: BaseException | None = None) -> None:
     """End this process, as Python ends one, if it was forked off since `before`.
 
     Args:
-        before: What `forks` gave before the adapter's code was entered.
+        before: What `forks` was before the adapter's code was entered.
         error: What that raised; its traceback is printed, unless it is `SystemExit`.
     """
-    if _forks != before:
+    if forks != before:
         _end(error)
 
 
@@ -66,7 +62,7 @@ class ending_in_children:  # noqa: N801 - used like a function
         self._awaited = awaited
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        before = _forks
+        before = forks
         steps = self._awaited.__await__()
         action: Any = steps.__next__
         given: tuple[Any, ...] = ()

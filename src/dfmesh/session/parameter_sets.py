@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from dfmesh import values
 from dfmesh.api import user_location
 from dfmesh.compiler.compile import parameters_error
 from dfmesh.engine.messages import AddParameters, CloseParameters, Payload, SubmitJob
@@ -107,6 +108,12 @@ def iterator_failure(error: BaseException, count: int) -> OperationFailure:
         message=str(error),
         traceback="".join(traceback.format_exception(error)),
     )
+
+
+def _taken_over(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Copy what an iterator could change before it gives the next set."""
+    taken = {name: values.take_over([value]) for name, value in given.items()}
+    return {name: item.value if isinstance(item, values.Private) else item for name, item in taken.items()}
 
 
 class JobFeed(Protocol):
@@ -251,7 +258,7 @@ class ParameterFeed:
 
     def _send_numbered(self, given: Any) -> None:
         try:
-            self.send(numbered_set(self.count, given))
+            self.send(_taken_over(numbered_set(self.count, given)))
         except PipelineError as error:
             raise parameters_error([(self.count, error)], None, self._location) from None
 

@@ -61,9 +61,8 @@ def _secured(buffers: Sequence[Buffer]) -> list[Buffer]:
 def _copied(buffer: Buffer) -> memoryview:
     import numpy as np
 
-    source = np.frombuffer(buffer, np.uint8)
-    copy = empty_array(source.size, np.uint8)  # If it is sent, then without a further copy.
-    copy[:] = source  # Unlike `bytes`, it lets other threads run meanwhile.
+    copy = empty_array(len(buffer), np.uint8)  # From where it is sent it is not copied once more.
+    copy[:] = np.frombuffer(buffer, np.uint8)  # Unlike `bytes`, it lets other threads run meanwhile.
     copy.flags.writeable = False
     return memoryview(copy)  # type: ignore[arg-type]
 

@@ -196,10 +196,10 @@ class Binding:
 
     def _check(self, name: str, judge: Judge, arguments: dict[str, Any]) -> None:
         """Refuse an argument that is not what the parameter takes by this site's own declaration."""
-        if name not in arguments or is_stream(arguments[name]):
+        if name not in arguments:
             return
         mismatch = judge(arguments[name])
-        if mismatch:
+        if mismatch and not is_stream(arguments[name]):
             raise AdapterArgumentError(f"{name} {mismatch}")
 
     def _complain(self, arguments: dict[str, Any]) -> None:
