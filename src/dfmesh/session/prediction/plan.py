@@ -193,7 +193,7 @@ class Plan:
         opened: Per taking-part site what gets a token when a frame opens.
         until_open: Seconds until the homesite opens parameter sets: it has an answer from all sites that have something
             to do, or there is but one, which is told to start and what to run in one go.
-        round_trip: Seconds until the homesite has an answer from all sites.
+        answers: Seconds until the homesite has an answer from each taking-part site.
         latencies: From the homesite to each taking-part site.
     """
 
@@ -205,4 +205,4 @@ class Plan:
         self.opened: list[list[Target]] = [[] for _ in root.participants]
         self.latencies: list[float] = []
         self.until_open = 0.0
-        self.round_trip = 0.0
+        self.answers: dict[str, float] = {}

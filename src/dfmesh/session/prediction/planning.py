@@ -130,7 +130,7 @@ class Planner:
         sites = plan.root.participants
         plan.latencies = [self._latency(self._home, site) for site in sites]
         answers = {site: self._latency(self._home, site) + self._latency(site, self._home) for site in sites}
-        plan.round_trip = max(answers.values())
+        plan.answers = answers
         busy = [site for site in sites if self._nets[site].transitions]
         plan.until_open = max(answers[site] for site in busy) if len(busy) > 1 else 0.0
 

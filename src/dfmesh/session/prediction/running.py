@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dfmesh.engine.home_job import MAX_OPEN_FRAMES
+from dfmesh.engine.job_controller import LITTLE_SENT
 from dfmesh.netir import Branch, Call, Choose, Collect, Evaluate, LookUp, Loop, Port, Reduce, SendYield, Store
 from dfmesh.session.prediction.chains import Chain, Stage, extended
 from dfmesh.session.prediction.frames import Frame, Gathering, LoopRun
@@ -113,8 +114,16 @@ class PredictedRun:
                 stage = Stage("start", self._plan.root.participants[position])
                 self._at(self.now + latency, self._opened, frame, position, extended(chain, stage, latency))
         if not self._open_sets:  # What is still on its way does not hold up the end.
-            self.seconds = self.now + self._plan.round_trip
-            self.chain = extended(chain, Stage("end", self._plan.root.head), self._plan.round_trip)
+            answers = self._last_answers()
+            self.seconds = self.now + answers
+            self.chain = extended(chain, Stage("end", self._plan.root.head), answers)
+
+    def _last_answers(self) -> float:
+        """Seconds until the sites have answered that are asked for their last reports; the others have sent them."""
+        sent: dict[str, float] = {}
+        for (source, _), wire in self._plan.wires.items():
+            sent[source] = sent.get(source, 0.0) + wire.size
+        return max((self._plan.answers.get(site, 0.0) for site, size in sent.items() if size > LITTLE_SENT), default=0)
 
     def _opened(self, frame: Frame, position: int, chain: Chain) -> None:
         self._deliver(self._plan.opened[position], frame, False, chain)
