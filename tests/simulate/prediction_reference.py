@@ -60,11 +60,11 @@ def federation(directory: Path) -> Federation:
 class ForgetfulCache:
     """Finds nothing."""
 
-    def look_up(self, key: bytes, ttl: Any, *, wait: bool, found: Any, missed: Callable[[], None]) -> bool:
+    def look_up(self, key: bytes, ttl: Any, *, wait: bool, within: Any, found: Any, missed: Callable[[], None]) -> bool:
         missed()
         return False
 
-    def store(self, key: bytes, value: Any) -> None:
+    def store(self, key: bytes, value: Any, allowed: Any = None) -> None:
         return
 
     def release(self, key: bytes) -> None:
@@ -85,6 +85,7 @@ class ReferenceRun(Simulation):
         self.wires: dict[tuple[str, str], _Wire] = {}
         self.workers: dict[tuple[str, bool], list[Any]] = {}
         self.first_result: float | None = None
+        self.seconds = 0.0
         self.results = 0
         self._sizes = self._token_sizes()
 
@@ -118,6 +119,8 @@ class ReferenceRun(Simulation):
             if isinstance(message, messages.YieldPackage):
                 self.results += 1
                 self.first_result = self.now if self.first_result is None else self.first_result
+            if isinstance(message, messages.JobFinished):
+                self.seconds = self.now
             self.at(0.0, lambda: self._deliver(source, destination, message))
         elif source == destination:
             self.at(0.0, lambda: self._deliver(source, destination, message))
@@ -149,8 +152,20 @@ class ReferenceRun(Simulation):
         def soon(action: Callable[[], None]) -> None:
             self.at(0.0, action)
 
-        carrier = SimulatedCarrier(site, self.send)
+        carrier = SizingCarrier(self, site)
         return SiteServices(carrier, NoCallLog(), ForgetfulCache(), lambda it: TimedCalls(self, site, it), soon)
+
+
+class SizingCarrier(SimulatedCarrier):
+    """Says how large messages would be, on which it depends how a job ends."""
+
+    def __init__(self, run: ReferenceRun, site: str) -> None:
+        super().__init__(site, run.send)
+        self._run = run
+
+    def send(self, peer: str, message: Any) -> int:
+        super().send(peer, message)
+        return 0 if peer == self._site else int(sum(map(self._run._size, one_by_one(message))))
 
 
 def one_by_one(message: Any) -> list[Any]:

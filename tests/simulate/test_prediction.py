@@ -171,7 +171,7 @@ def both(fed: Federation, write: Callable[[Any], None], sets: int = 1) -> tuple[
 
 
 def assert_same(prediction: Any, reference: ReferenceRun) -> None:
-    assert prediction.seconds == pytest.approx(reference.now, rel=1e-9)
+    assert prediction.seconds == pytest.approx(reference.seconds, rel=1e-9)
     assert prediction.first_result == pytest.approx(reference.first_result, rel=1e-9)
     assert prediction.results == reference.results
     predicted = {(link.source, link.destination): link.size for link in prediction.links}

@@ -49,6 +49,7 @@ class PredictedRun:
         self._agenda: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._ready: deque[tuple[Step, Frame, Chain]] = deque()
         self._late: dict[tuple[Wire, Scope], tuple[list[Frame], Chain]] = {}
+        self._late_sets: list[tuple[Wire | None, Frame, Chain]] = []
         self.now = 0.0
         self.seconds = 0.0
         self.events = 0
@@ -88,7 +89,7 @@ class PredictedRun:
             happen(*arguments)
             while ready:
                 fire(*ready.popleft())
-            if self._late and (not agenda or agenda[0][0] > self.now):
+            if (self._late or self._late_sets) and (not agenda or agenda[0][0] > self.now):
                 self._tell_iterations()
 
     def _at(self, time: float, happen: Callable[..., None], *arguments: Any) -> None:
@@ -297,7 +298,7 @@ class PredictedRun:
         run = frame.run
         told = frame.scope.told[position]
         if run is None:
-            self._control(told, chain, self._set_reported, frame)
+            self._late_sets.append((told, frame, chain))
             return
         run.done[position] += 1
         if told is None:
@@ -352,11 +353,17 @@ class PredictedRun:
         self._send(step, Port.ITERATION, frame, False, chain)
 
     def _tell_iterations(self) -> None:
-        """Tell loops of the iterations that other sites are done with, those of one instant in one message."""
+        """Tell loops of the iterations that other sites are done with, those of one instant in one message.
+
+        After them, the homesite of parameter sets.
+        """
         late, self._late = self._late, {}
         for (wire, _), (frames, chain) in late.items():
             arrival, behind = wire.carry(self.now, CONTROL + FURTHER * (len(frames) - 1), chain)
             self._at(arrival, self._iterations_done, frames, behind)
+        late_sets, self._late_sets = self._late_sets, []
+        for told, frame, chain in late_sets:
+            self._control(told, chain, self._set_reported, frame)
 
     def _iterations_done(self, frames: list[Frame], chain: Chain) -> None:
         advanced: dict[LoopRun, None] = {}
