@@ -4,6 +4,7 @@ import asyncio
 import collections
 import dataclasses
 import enum
+import pathlib
 import typing
 
 import msgspec
@@ -289,3 +290,12 @@ def test_an_enum_is_not_confused_with_its_value():
     back = values.from_bytes(values.to_bytes({"a": Code.OK, "b": "ok"}))
     assert type(back["a"]) is Code
     assert type(back["b"]) is str
+
+
+def test_half_a_network_path_is_refused_where_it_would_arrive_as_another_one():
+    half = pathlib.PureWindowsPath("//server/")
+    if pathlib.PureWindowsPath(str(half)) == half:
+        assert values.from_bytes(values.to_bytes(half)) == half
+    else:
+        with pytest.raises(ValueEncodingError, match="not a whole path; give server and share"):
+            values.to_bytes(half)

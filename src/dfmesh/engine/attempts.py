@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from dfmesh.engine.messages import Failure
 from dfmesh.netir import Call, NetIR, Reduce, Transition
 
 MAX_FRUITLESS = 5
@@ -35,6 +36,41 @@ def job_of(attempt: str) -> str:
 def is_job_id(name: str) -> bool:
     """Whether a client may call a job so."""
     return bool(name) and _MARK not in name
+
+
+class AttemptGains:
+    """What the attempts of a job bring that none before has brought, and what was lost since the last such thing.
+
+    Attributes:
+        lost: What was lost since anything new came.
+    """
+
+    def __init__(self) -> None:
+        self.lost: list[Failure] = []
+        self._losses = 0
+        self._came = self._most_came = 0  # Results of open frames in this attempt, and in the best one before.
+
+    def came(self, count: int) -> None:
+        """Note results of frames that are not finished."""
+        self._came += count
+
+    def frame_finished(self) -> None:
+        """Note that a frame is finished, which will not be undone."""
+        self._came = self._most_came = 0
+        self._advanced()
+
+    def is_hopeless(self) -> bool:
+        """Note that the attempt has lost a site, and tell whether another one is not worth beginning."""
+        if self._came > self._most_came:
+            self._most_came = self._came
+            self._advanced()
+        self._came = 0
+        self._losses += 1
+        return self._losses == MAX_FRUITLESS
+
+    def _advanced(self) -> None:
+        self._losses = 0
+        self.lost.clear()
 
 
 def runs_once(transition: Transition) -> bool:

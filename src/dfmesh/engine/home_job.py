@@ -17,7 +17,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from dfmesh.engine.attempts import MAX_FRUITLESS, attempt_id, once_only, survivable
+from dfmesh.engine.attempts import MAX_FRUITLESS, AttemptGains, attempt_id, once_only, survivable
 from dfmesh.engine.home_progress import HomeProgress
 from dfmesh.engine.messages import (
     AddParameters,
@@ -98,10 +98,8 @@ class HomeJob:
         self._attempts = 1
         self._survivable = survivable(nets)
         self._keeping = [site for site, net in nets.items() if once_only((net,))]
-        self._fruitless = 0
-        self._came = self._most_came = 0  # Results of open frames in this attempt, and in the best one before.
+        self._gains = AttemptGains()
         self._doomed = self._told = False
-        self._history: list[Failure] = []
         # Of open frames, if the job may be begun again.
         self._parameters: dict[Frame, dict[str, Payload]] = {}
         self._failed_frames: dict[Frame, list[Failure]] = {}
@@ -230,12 +228,12 @@ class HomeJob:
 
     def _begin_again(self, site: str, failures: list[Failure]) -> list[Send]:
         """End the attempt, since a site was lost without which another one can be begun."""
-        if self.status != "leaving" and self._is_fruitless():
+        if self.status != "leaving" and self._gains.is_hopeless():
             what = f"a site was lost {MAX_FRUITLESS} times in a row without anything new in between; "
             what += "the job is not begun again"
-            self._failures += [*self._history, *failures, Failure(site, "site", "", (), "", "SiteLost", what)]
+            self._failures += [*self._gains.lost, *failures, Failure(site, "site", "", (), "", "SiteLost", what)]
             return self._end("failed")
-        self._history += failures
+        self._gains.lost += failures
         told = (self.client, JobRestarted(self.job, tuple(failures)))
         if self.status == "leaving":
             self._awaited.discard(site)
@@ -246,26 +244,13 @@ class HomeJob:
         ends = [(site, EndJob(self.attempt, again=True)) for site in sorted(self._awaited)]
         return [told, *self._progress.answer_now(), *ends, *self._open_attempt()]
 
-    def _is_fruitless(self) -> bool:
-        """Whether one attempt more has brought nothing new, and that was the last of as many as may."""
-        if self._came > self._most_came:
-            self._most_came = self._came
-            self._advanced()
-        self._came = 0
-        self._fruitless += 1
-        return self._fruitless == MAX_FRUITLESS
-
-    def _advanced(self) -> None:
-        self._fruitless = 0
-        self._history.clear()
-
     def _left(self, site: str, report: SiteReport, unrepeatable: tuple[Failure, ...]) -> list[Send]:
         if self.status != "leaving":
             return self._ended(site, report)
         self._awaited.discard(site)
         self._progress.told(site, (report,))
         if unrepeatable:
-            self._failures += [*self._history, *unrepeatable]
+            self._failures += [*self._gains.lost, *unrepeatable]
             return self._end("failed")
         return self._open_attempt()
 
@@ -322,7 +307,7 @@ class HomeJob:
                 self._note(failure)
             return self._end("failed")
         if self._attempts > 1:
-            self._failures += [*self._history, *failures]
+            self._failures += [*self._gains.lost, *failures]
             return self._end("failed")
         self._refusals += failures
         self._outcome = "refused"
@@ -382,7 +367,7 @@ class HomeJob:
     def _result(self, message: YieldPackage | YieldPackages, frame: Frame, count: int) -> list[Send]:
         if frame in self._missing_yields:
             self._missing_yields[frame] -= count
-            self._came += count
+            self._gains.came(count)
         if self._attempts > 1 or self._submission > 1:
             message = msgspec.structs.replace(message, job=self.job)
         return [(self.client, message), *self._finish_frame(frame)]
@@ -398,8 +383,7 @@ class HomeJob:
             return []
         del self._unreported[frame]
         del self._missing_yields[frame]
-        self._came = self._most_came = 0
-        self._advanced()
+        self._gains.frame_finished()
         sends = self._tell_finished(frame)
         return [*sends, *self._open_frames(), *self._end_when_done()]
 

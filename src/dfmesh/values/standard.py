@@ -162,7 +162,11 @@ _CONCRETE = (pathlib.PosixPath, pathlib.WindowsPath)
 
 
 def _reduce_path(value: pathlib.PurePath) -> list[Any]:
-    return [isinstance(value, _WINDOWS), type(value) in _CONCRETE, str(value)]
+    text = str(value)
+    if isinstance(value, _WINDOWS) and pathlib.PureWindowsPath(text) != value:
+        # Half a network path, such as //server/, is read as another one by some versions of Python.
+        raise Unsendable(f"{value!r} is not a whole path; give server and share, as in //server/share")
+    return [isinstance(value, _WINDOWS), type(value) in _CONCRETE, text]
 
 
 def _rebuild_path(payload: Any) -> pathlib.PurePath:
