@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -264,3 +266,20 @@ def test_outside_of_a_call_nothing_is_cancelled() -> None:
     started = time.monotonic()
     call.sleep(0.01)
     assert time.monotonic() > started
+
+
+def test_nothing_is_left_of_a_stop_that_came_too_late() -> None:
+    """CPython 3.11 runs for ever in profiled code while it believes that an exception is still to be raised."""
+    script = (
+        "import sys\n"
+        "from dfmesh.engine import stopping\n"
+        "def same(x): return x\n"
+        "stopping.forget_own()\n"
+        "calls = []\n"
+        "sys.setprofile(lambda frame, event, argument: calls.append(event))\n"
+        "for turn in range(100): same(turn)\n"
+        "sys.setprofile(None)\n"
+        "print(calls.count('call'))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=LIMIT, check=True)
+    assert done.stdout == "100\n"

@@ -179,7 +179,7 @@ class Shield:
             try:
                 with worker.gate:
                     pass  # As at the end of a call.
-                stopping.forget(worker.thread)
+                stopping.forget_own()
             finally:
                 worker.shielded = False
             raise CallStopped(work.stopping)

@@ -351,7 +351,7 @@ class WorkerThreads:
                     if item.stopping:
                         with worker.gate:
                             pass  # Who was about to raise has done it, or has seen that the call is over.
-                        stopping.forget(worker.thread)
+                        stopping.forget_own()
                     break
                 except CallStopped as stopped:
                     error = stopped
