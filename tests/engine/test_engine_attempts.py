@@ -234,6 +234,22 @@ def test_a_job_goes_on_as_long_as_each_attempt_brings_something_new() -> None:
     assert finish.status == "failed"
 
 
+def test_a_single_site_that_was_done_before_it_heard_of_the_end_and_has_not_said_that_it_started() -> None:
+    ops = federation(FAULTY).ops.faulty
+    with Pipeline() as p:
+        Yield(ops.Send(key=1, x=PlaceParam("n"), site="b"))
+    made = compiled(p, FAULTY)
+    home = HomeJob(JOB, CLIENT, made.nets, made.encoded_nets)
+    home.start()
+    home.handle(CLIENT, AddParameters(JOB, (0,), {"n": Payload(1)}))
+    home.handle("b", YieldPackage(JOB, "yield", (0,), "%1", "b", Payload(1)))
+    home.handle("b", FrameReport(JOB, (0,), 1))
+    home.handle(CLIENT, CloseParameters(JOB))
+    sends = home.handle("b", Progress(JOB, (SiteReport("b", (), {}),), last=True))
+    assert [type(message) for peer, message in sends if peer == CLIENT] == [JobFinished]
+    assert home.status == "finished"
+
+
 # Who submitted it
 
 

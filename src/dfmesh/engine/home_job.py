@@ -434,6 +434,8 @@ class HomeJob:
         self._awaited.discard(site)
         self._reports[site] = report
         sends = [send for frame, yields in frames for send in self._reported(site, frame, yields)]
+        if alone:  # It may have told of all frames before it was known that there are no more.
+            sends += self._end_when_done()
         if alone and not self.over and not self._told:
             self._told = True
             sends.insert(0, (self.client, JobStarted(self.job)))

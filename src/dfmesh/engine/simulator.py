@@ -255,8 +255,12 @@ class Simulation:
         def soon(action: Callable[[], None]) -> None:
             self.at(0.0, action)
 
+        def later(_seconds: float, action: Callable[[], None]) -> None:
+            self.at(self.delay(), action)  # Whatever comes first then is what might.
+
         cache = self._caches.setdefault(site, MemoryCache())
-        return SiteServices(SimulatedCarrier(site, self.send), NoCallLog(), cache, make_calls, soon)
+        carrier = SimulatedCarrier(site, self.send)
+        return SiteServices(carrier, NoCallLog(), cache, make_calls, soon, later=later)
 
     def kill(self, site: str, when: float, back_after: float | None = 2.0) -> None:
         """Let a site die; the others hear of it a little later, the homesite after them.
