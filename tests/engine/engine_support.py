@@ -143,7 +143,7 @@ class Probe(Simulation):
         if controller is None:
             return
         runner = controller._runner
-        handle = runner.handle
+        handle = partial(type(runner).handle, runner)  # One that an earlier attempt has had is watched already.
 
         def watched(event: events.Event) -> list[events.Instruction]:
             instructions = handle(event)
