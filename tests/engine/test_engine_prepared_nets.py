@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dfmesh.engine import events
-from dfmesh.engine.prepared_nets import IDLE, REMEMBERED, PreparedNets
+from dfmesh.engine.prepared_nets import IDLE, LARGEST, REMEMBERED, PreparedNets
 from dfmesh.netir import (
     ROOT_SCOPE,
     Arrival,
@@ -80,3 +80,9 @@ def test_few_nets_and_few_runners_are_kept() -> None:
     for number in range(REMEMBERED):
         run(nets, net(f"calc.Op{number}"))
     assert nets.take(net())[0] not in taken, "the net that was used longest ago is forgotten"
+
+
+def test_a_large_net_is_not_kept() -> None:
+    nets = PreparedNets(lambda _: [])
+    large = net("x" * LARGEST)
+    assert run(nets, large) is not run(nets, large)

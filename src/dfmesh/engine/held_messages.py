@@ -66,3 +66,8 @@ class HeldMessages:
         """Forget an attempt that has ended."""
         self._held.pop(attempt, None)
         self._loaded.discard(attempt)
+
+    def close(self) -> None:
+        """Forget all: what is held is of jobs that are given up, and must not begin once the modules are there."""
+        self._held.clear()
+        self._loaded.clear()

@@ -17,6 +17,10 @@ IDLE = 16
 """Runners that are kept per net: as many jobs with the same net can go on at a time and all begin at once."""
 
 
+LARGEST = 2**20
+"""Bytes of a net that is remembered; constants in it are kept as long as it is."""
+
+
 class PreparedNet:
     """A net that is ready to run one job, and then another one.
 
@@ -86,7 +90,8 @@ class PreparedNets:
                 return None, reasons
             bound = self._bound_values(net)
             prepared = PreparedNet(net, data, bound)
-            self._idle[data] = (net, bound, [])
+            if len(data) <= LARGEST:
+                self._idle[data] = (net, bound, [])
             if len(self._idle) > REMEMBERED:
                 self._idle.popitem(last=False)
             return prepared, []
@@ -110,4 +115,4 @@ def _plan(action: Any) -> CallPlan | None:
     return None
 
 
-__all__ = ["IDLE", "REMEMBERED", "PreparedNet", "PreparedNets"]
+__all__ = ["IDLE", "LARGEST", "REMEMBERED", "PreparedNet", "PreparedNets"]

@@ -172,3 +172,4 @@ class SiteJobs:
         self.controllers.clear()
         self._leaving.clear()
         self._kept.clear()
+        self._held.close()
