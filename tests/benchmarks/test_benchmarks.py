@@ -166,3 +166,25 @@ def test_the_table_says_what_is_missing_and_why():
         "100 x",
     ]
     assert built.markdown().splitlines()[1] == "| --- | --- | --- | --- | --- | --- |"
+
+
+def test_samples_count_for_the_innermost_function():
+    from hot_path import functions, part
+
+    stacks = [
+        "main (dfmesh/targets/local/site_process.py:93);Link._write (dfmesh/targets/local/link.py:301) 3",
+        "main (dfmesh/targets/local/site_process.py:99);Link._write (dfmesh/targets/local/link.py:305) 2",
+        "<module> (<stdin>);f (x.py:1) 1",
+        "no sample",
+    ]
+    found = functions(stacks)
+    assert found == {("Link._write", "dfmesh/targets/local/link.py"): 5, ("f", "x.py"): 1}
+    files = [
+        "dfmesh/targets/local/link.py",
+        "dfmesh/targets/wire.py",
+        "dfmesh/engine/calls.py",
+        "dfmesh/errors.py",
+        "x.py",
+    ]
+    assert [part(file) for file in files] == ["targets/local", "targets", "engine", "errors.py", "other"]
+    assert part("/usr/lib/python3.11/selectors.py") == "event loop"
