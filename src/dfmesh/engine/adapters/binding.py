@@ -11,7 +11,8 @@ from typing import Any
 
 from dfmesh.api import Parameter, did_you_mean
 from dfmesh.config import AdapterSpec, ArgumentSource, Constant, FromParameter, FromProvider, FromSecrets, FromSite
-from dfmesh.config.fitting import Judge, fit_of, is_stream
+from dfmesh.config.fitting import fit_of, is_stream
+from dfmesh.config.fitting_limits import Judge
 from dfmesh.engine.adapters.calling import Signature
 from dfmesh.engine.adapters.errors import AdapterArgumentError, AdapterLoadError
 
