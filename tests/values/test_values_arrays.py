@@ -153,7 +153,7 @@ def test_data_types():
 def test_masked_arrays(mask):
     array = np.ma.MaskedArray([1.0, 2.0, 3.0], mask=mask, fill_value=-9.0)
     back = send(array)
-    assert np.array_equal(back.data, array.data)
+    assert np.array_equal(back.data, array.filled(0.0)), "what is masked does not travel"
     assert (back.mask is np.ma.nomask) == (array.mask is np.ma.nomask)
     assert np.array_equal(back.mask, array.mask)
     assert back.fill_value == -9.0
@@ -263,6 +263,28 @@ def test_a_slice_does_not_send_the_rest():
 def test_an_empty_table_keeps_its_schema():
     assert send(pa.table({})).num_columns == 0
     assert send(pa.table({"a": pa.array([], pa.int8())})).schema.field(0).type == pa.int8()
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_rows_without_columns_are_counted(rows):
+    batch = pa.record_batch({"a": range(rows)}).select([]).replace_schema_metadata({"k": "v"})
+    assert send(batch).num_rows == rows
+    table = pa.Table.from_batches([batch])
+    assert send(table).num_rows == send(table.select([])).num_rows == rows
+    assert send(table).schema.metadata == {b"k": b"v"}
+
+
+def test_rows_without_columns_are_not_too_many():
+    many = pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), 2**40, [None]))
+    for value in (many, pa.Table.from_batches([many])):
+        with pytest.raises(ValueEncodingError, match="1099511627776 rows without columns cannot be sent"):
+            values.to_bytes(value)
+    few = values.to_bytes(pa.Table.from_batches([many[:123_456]]))
+    for rows in (b"\xce\x7f\xff\xff\xff", b"\xff", b"\xc0", b"\xa1x"):
+        forged = few.replace(b"\xce\x00\x01\xe2\x40", rows)
+        assert forged != few
+        with pytest.raises(ValueDecodingError):
+            values.from_bytes(forged)
 
 
 # pandas and xarray

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dfmesh.values.array_gaps import without_gaps, without_masked
 from dfmesh.values.kinds import Blob, Unsendable
 
 _SIMPLE = re.compile(r"[<>|][biufcSUVmM]\d+(\[\d*[A-Za-zμ]+\])?")
@@ -83,12 +84,12 @@ def reduce_array(array: np.ndarray[Any, Any]) -> Any:
         return ["O", shape, None, list(array.flat)]
     dtype = reduce_dtype(array.dtype)
     if array.flags.c_contiguous:
-        return [dtype, shape, None, Blob(bytes_of(array))]
+        return [dtype, shape, None, Blob(bytes_of(without_gaps(array)))]
     order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
     in_memory_order = array.transpose(order)
     if in_memory_order.flags.c_contiguous:
-        return [dtype, shape, order, Blob(bytes_of(in_memory_order))]
-    return [dtype, shape, None, Blob(bytes_of(np.ascontiguousarray(array)))]
+        return [dtype, shape, order, Blob(bytes_of(without_gaps(in_memory_order)))]
+    return [dtype, shape, None, Blob(bytes_of(without_gaps(np.ascontiguousarray(array))))]
 
 
 def bytes_of(array: np.ndarray[Any, Any]) -> bytes | memoryview:
@@ -142,11 +143,11 @@ def _rebuild_objects(shape: list[int], items: Any) -> np.ndarray[Any, Any]:
 
 
 def reduce_masked(array: np.ma.MaskedArray[Any, Any]) -> Any:
-    """Give `[data, mask, fill value, whether the mask is hard]`; None for the constant `masked`."""
+    """Give `[data that is not masked, mask, fill value, whether the mask is hard]`; None for the constant `masked`."""
     if array is np.ma.masked:
         return None
     mask = None if array.mask is np.ma.nomask else np.asarray(array.mask)
-    return [np.asarray(array.data), mask, np.asarray(array.fill_value), bool(array.hardmask)]
+    return [without_masked(array), mask, np.asarray(array.fill_value), bool(array.hardmask)]
 
 
 def rebuild_masked(payload: Any) -> Any:
@@ -171,7 +172,7 @@ def reduce_scalar(scalar: np.generic) -> Any:
     dtype = scalar.dtype
     if dtype.hasobject:
         raise Unsendable(f"a numpy scalar of {dtype!r} cannot be sent; send its fields")
-    return [reduce_dtype(dtype), np.asarray(scalar).tobytes()]
+    return [reduce_dtype(dtype), without_gaps(np.asarray(scalar)).tobytes()]
 
 
 def rebuild_scalar(payload: Any) -> Any:

@@ -14,6 +14,10 @@ from pyarrow import types
 
 from dfmesh.values.kinds import Blob, Unsendable, flat_view
 from dfmesh.values.streams import read_stream, write_stream
+from dfmesh.values.table_nulls import without_hidden
+
+MOST_ROWS_OF_NOTHING = 2**24
+"""Rows of a table without columns; they take no bytes, but whoever makes Python values of them has to hold so many."""
 
 _OFFSETS_32 = (types.is_string, types.is_binary)
 _OFFSETS_64 = (types.is_large_string, types.is_large_binary)
@@ -32,6 +36,7 @@ def _blob_of(buffer: Any) -> Blob:
 
 
 def _reduce_chunk(array: Any) -> Any:
+    array = without_hidden(array)
     if not _is_flat(array.type):
         return _blob_of(write_stream(array))
     parts = None if array.offset % 8 else _flat_buffers(array)
@@ -57,11 +62,21 @@ def _flat_buffers(array: Any) -> list[Blob | None] | None:
 def _validity(array: Any, bitmap: Any) -> Blob | None:
     if bitmap is None or array.null_count == 0:
         return None
-    return _view(bitmap, array.offset // 8, (array.offset + len(array) + 7) // 8)
+    return _bits(bitmap, array.offset, array.offset + len(array))
+
+
+def _bits(buffer: Any, start: int, end: int) -> Blob:
+    """View bits from the beginning of a byte, without those that follow the last one in its byte."""
+    bits = flat_view(buffer)[start // 8 : (end + 7) // 8]
+    further = bits[-1] >> end % 8 if end % 8 else 0
+    return Blob(bytes(bits[:-1]) + bytes([bits[-1] & (1 << end % 8) - 1]) if further else bits)
 
 
 def _fixed_buffers(array: Any) -> list[Blob | None]:
     bitmap, data = array.buffers()
+    if types.is_boolean(array.type):
+        values = None if data is None or not len(array) else _bits(data, array.offset, array.offset + len(array))
+        return [_validity(array, bitmap), values]
     start, end = (place * array.type.bit_width for place in (array.offset, array.offset + len(array)))
     return [_validity(array, bitmap), None if data is None else _view(data, start // 8, (end + 7) // 8)]
 
@@ -175,6 +190,7 @@ def rebuild_chunked(payload: Any) -> Any:
 
 def reduce_table(table: Any) -> Any:
     """Give `[schema, rows, [column, ...]]`; a column is a list of arrays."""
+    _check_columns(table)
     columns = [[_reduce_chunk(chunk) for chunk in column.chunks] for column in table.columns]
     return [reduce_schema(table.schema), table.num_rows, columns]
 
@@ -183,6 +199,8 @@ def rebuild_table(payload: Any) -> Any:
     """Make a table that shares the buffers it came in."""
     described, rows, columns = payload
     schema = rebuild_schema(described)
+    if not columns:
+        return pa.Table.from_batches([_rows_of_nothing(schema, rows)])
     kinds = [field.type for field in schema]
     made = [
         pa.chunked_array([_rebuild_chunk(chunk, kind) for chunk in chunks], kind)
@@ -194,13 +212,30 @@ def rebuild_table(payload: Any) -> Any:
 
 
 def _checked_rows(made: Any, rows: int) -> Any:
-    if made.num_columns and made.num_rows != rows:
+    if made.num_rows != rows:
         raise ValueError(f"{made.num_rows} rows instead of {rows}")
     return made
 
 
+def _rows_of_nothing(schema: Any, rows: int) -> Any:
+    """Make a record batch of rows without columns."""
+    if len(schema):
+        raise ValueError(f"no columns instead of {len(schema)}")
+    if rows > MOST_ROWS_OF_NOTHING:
+        raise ValueError(f"{rows} rows without columns")
+    batch = pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), rows, [None]))
+    return batch.replace_schema_metadata(schema.metadata)
+
+
+def _check_columns(made: Any) -> None:
+    rows = 0 if made.num_columns else made.num_rows
+    if rows > MOST_ROWS_OF_NOTHING:
+        raise Unsendable(f"{rows} rows without columns cannot be sent; at most {MOST_ROWS_OF_NOTHING} can")
+
+
 def reduce_batch(batch: Any) -> Any:
     """Give `[schema, rows, [array, ...]]`."""
+    _check_columns(batch)
     return [reduce_schema(batch.schema), batch.num_rows, [_reduce_chunk(column) for column in batch.columns]]
 
 
@@ -208,6 +243,8 @@ def rebuild_batch(payload: Any) -> Any:
     """Make a record batch that shares the buffers it came in."""
     described, rows, columns = payload
     schema = rebuild_schema(described)
+    if not columns:
+        return _rows_of_nothing(schema, rows)
     made = [_rebuild_chunk(column, field.type) for column, field in zip(columns, schema, strict=True)]
     batch = pa.RecordBatch.from_arrays(made, schema=schema)
     batch.validate()
