@@ -76,3 +76,15 @@ def test_times_are_counted_from_the_start_of_the_command(written):
 
 def test_a_view_begins_with_the_process():
     assert JobView("x").seconds > 0.01
+
+
+def test_a_warning_is_what_it_says_and_no_line_of_ours(written, monkeypatch, tmp_path):
+    in_the_way = tmp_path / "no-directory"
+    in_the_way.write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(in_the_way))
+    monkeypatch.setenv("DFMESH_MEASURE", "1")
+    done = dfmesh("run", "shop.dfm.yaml", "written.py:nothing", "--target", "inproc", cwd=written)
+    assert done.returncode == 0, done.stderr
+    assert f"warning: measured costs cannot be kept in {in_the_way}" in done.stderr
+    assert "RuntimeWarning" not in done.stderr
+    assert "cost_store" not in done.stderr

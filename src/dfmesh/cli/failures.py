@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from dfmesh.errors import (
     ConfigError,
@@ -21,6 +22,8 @@ from dfmesh.errors import (
     SourceLocation,
 )
 from dfmesh.shown_text import shown, shown_line
+
+_OWN = Path(__file__).resolve().parents[1]
 
 EXIT_FAULTS = 1
 EXIT_USAGE = 2
@@ -48,7 +51,8 @@ def reported(*, as_json: bool = False) -> Iterator[None]:
         SystemExit: with the exit code, if anything went wrong.
     """
     try:
-        yield
+        with _own_warnings_shown():
+            yield
     except KeyboardInterrupt:
         _leave("interrupted", EXIT_INTERRUPTED, {"event": "end", "status": "interrupted"}, as_json=as_json)
     except BrokenPipeError:
@@ -57,6 +61,29 @@ def reported(*, as_json: bool = False) -> Iterator[None]:
         raise SystemExit(EXIT_INTERRUPTED) from None
     except DfmeshError as error:
         _leave("\n".join(error_lines(error)), exit_code(error), error_event(error), as_json=as_json)
+
+
+@contextmanager
+def _own_warnings_shown() -> Iterator[None]:
+    """Show warnings of dfmesh by what they say, without the line of dfmesh that gave them."""
+    show_others = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if Path(filename).is_relative_to(_OWN):
+            print(f"warning: {shown(str(message))}", file=file or sys.stderr)
+        else:
+            show_others(message, category, filename, lineno, file, line)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 def _leave(text: str, code: int, event: dict[str, Any], *, as_json: bool) -> NoReturn:
