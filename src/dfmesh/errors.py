@@ -13,7 +13,13 @@ _FURTHER_LINES = " " * 6
 
 
 class DfmeshError(Exception):
-    """Base of all errors that dfmesh raises on purpose."""
+    """Base of all errors that dfmesh raises on purpose.
+
+    Attributes:
+        shows_no_value: Whether its text is free of what it was about, so that no rule of residency keeps it at a site.
+    """
+
+    shows_no_value = False
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -95,6 +101,8 @@ class UnknownClassError(ValueDecodingError):
         name: What the class is called between sites.
         advice: What to do.
     """
+
+    shows_no_value = True
 
     def __init__(self, name: str, advice: str, where: str = "in this process") -> None:
         self.name = name

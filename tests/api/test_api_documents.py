@@ -224,6 +224,10 @@ def test_pipelines_in_files(tmp_path: Path, ops: Any) -> None:
     pipeline.save(path)
     assert Pipeline.load(path).model_dump_json() == Pipeline.load(str(path)).model_dump_json()
     assert path.read_text().endswith("}\n")
+    text = path.read_text("utf-8")
+    path.write_text(text, "utf-8-sig")  # as editors of Windows do
+    assert Pipeline.load(path).model_dump_json() == Pipeline.load(f"\ufeff{text}").model_dump_json()
+    assert Pipeline.load(path).to_document() == Pipeline.load(text).to_document()
     with pytest.raises(PipelineError, match="cannot read"):
         Pipeline.load(tmp_path / "missing.json")
     path.write_bytes(b"\xff\xfe")

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from types import ModuleType
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -15,6 +16,7 @@ from cli_process import dfmesh, start
 
 import dfmesh as package
 from dfmesh import Federation
+from dfmesh.cli import main
 from dfmesh.values import from_json
 
 HEAVY = [
@@ -274,7 +276,7 @@ def test_what_a_script_prints_is_not_among_the_output(shop):
 
 
 def test_a_script_that_is_loaded_for_its_pipeline_runs_no_job(shop):
-    lines = ["", "federation = Federation.load('shop.dfm.yaml')", "pipeline = build(federation)"]
+    lines = ["", "federation = Federation.load('shop.dfm.yaml')", "shopping = build(federation)"]
     running = ["with federation.session('inproc') as session:", "    print('ran')"]
     text = "from dfmesh import Federation" + (shop / "shopping.py").read_text("utf-8") + "\n".join(lines)
     (shop / "script.py").write_text(
@@ -285,6 +287,9 @@ def test_a_script_that_is_loaded_for_its_pipeline_runs_no_job(shop):
         assert (done.returncode, done.stdout) == (1, "")
         assert "script.py would run jobs while it is loaded\n  script.py:" in done.stderr
         assert 'if __name__ == "__main__":' in done.stderr
+        given = ("--param", "n=2") if command in ("simulate", "run") else ()
+        done = dfmesh(command, "shop.dfm.yaml", "script.py:shopping", *given, cwd=shop)
+        assert (done.returncode, "ran\n" in done.stdout) == (0, False), done.stderr
     guarded = [f"    {line}" for line in running]
     text = (
         (shop / "script.py")
@@ -292,7 +297,7 @@ def test_a_script_that_is_loaded_for_its_pipeline_runs_no_job(shop):
         .replace("\n".join(running), "\n".join(['if __name__ == "__main__":', *guarded]))
     )
     (shop / "script.py").write_text(text)
-    assert "shop.Double" in dfmesh("explain", "shop.dfm.yaml", "script.py", cwd=shop).stdout
+    assert "shop.Double" in dfmesh("explain", "shop.dfm.yaml", "script.py:shopping", cwd=shop).stdout
     (shop / "leaving.py").write_text("import sys\nsys.exit(0)\n")
     done = dfmesh("explain", "shop.dfm.yaml", "leaving.py", cwd=shop)
     assert (done.returncode, "leaving.py raised an exception" in done.stderr) == (1, True)
@@ -327,3 +332,16 @@ def test_ctrl_c_cancels_the_job_and_keeps_what_came(shop, target):
     assert json.loads(out.splitlines()[-1])["status"] == "cancelled"
     index = json.loads((shop / "out/index.json").read_text("utf-8"))
     assert [entry["place"] for entry in index["results"]] == ["at once"]
+
+
+def test_an_interrupt_while_the_command_line_is_loaded(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Loading(ModuleType):
+        def __getattr__(self, name: str) -> object:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "dfmesh.cli.app", Loading("dfmesh.cli.app"))
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert (left.value.code, capsys.readouterr().err) == (130, "interrupted\n")

@@ -8,7 +8,7 @@ import threading
 from rich.console import Console
 
 from dfmesh.cli.progress import JobView, ProgressAsker, draw
-from dfmesh.engine.messages import OperationReport, SiteReport
+from dfmesh.engine.message_parts import OperationReport, SiteReport
 
 
 def report(site, *operations, sent=None):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 import xarray
 
 from dfmesh import ResultItem, values
-from dfmesh.cli.result_files import ResultFiles, sniff, write_value
+from dfmesh.cli.failures import CommandError, UsageError
+from dfmesh.cli.result_files import ResultFiles, check_directory, sniff, write_value
 
 
 def item(place, frame=(0,), value=1, node="%1"):
@@ -27,10 +31,41 @@ def test_no_place_leaves_the_directory(tmp_path, place):
     assert json.loads((tmp_path / "out/index.json").read_text())["results"][0]["place"] == place
 
 
+def test_a_result_that_cannot_be_written_leaves_nothing_that_looks_like_one(tmp_path, monkeypatch):
+    def half(path, data):
+        path.open("wb").write(data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    files = ResultFiles(tmp_path)
+    files.write(item("good", value="all of it"))
+    with monkeypatch.context() as full:
+        full.setattr(Path, "write_bytes", half)
+        with pytest.raises(CommandError, match="No space left"):
+            files.write(item("good", (1,), "0123456789"))
+    files.write_index({})
+    assert sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")) == [
+        "good",
+        "good/0000.txt",
+        "index.json",
+    ]
+
+
+def test_a_directory_that_takes_no_files_is_refused_first():
+    with pytest.raises(UsageError, match=r"/proc (takes no files|may not be written to)"):
+        check_directory(Path("/proc/results"))
+
+
 def test_places_that_look_alike_stay_apart(tmp_path):
     files = ResultFiles(tmp_path)
     written = {files.write(item(place))["file"].lower() for place in ("a/b", "a:b", "A_b", "a_b", "a_b-1")}
     assert len(written) == 5
+
+
+@pytest.mark.parametrize("value", ["a\ud800", {"k\udcff": ["a\ud800", "\N{SNOWMAN}"]}])
+def test_text_that_is_no_unicode_is_written_as_json(tmp_path, value):
+    path = write_value(value, tmp_path / "text")
+    assert path.suffix == ".json"
+    assert values.from_json(json.loads(path.read_text("utf-8"))) == value
 
 
 def test_long_names_are_cut_and_stay_apart(tmp_path):

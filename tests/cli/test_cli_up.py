@@ -130,13 +130,18 @@ def test_logs_are_followed(place: Path, up: psutil.Process) -> None:
     follower = start("logs", "--follow", cwd=place)
     assert follower.stdout is not None
     for n in (4, 7):
-        dfmesh("run", "shop.dfm.yaml", "shopping.py", "--param", f"n={n}", "--target", "up", "--detach", cwd=place)
+        arguments = ["shopping.py", "--param", f"n={n}", "--target", "up", "--detach"]
+        job = dfmesh("run", "shop.dfm.yaml", *arguments, cwd=place).stdout.strip()
         assert follower.stdout.readline().endswith(f"[a] counting to {n}\n")
     up.kill()
     _, err = follower.communicate(timeout=60)
     assert follower.returncode == 4
     assert "is gone" in err
     assert len(dfmesh("logs", "--file", "shop.dfm.yaml", cwd=place).stdout.splitlines()) == 2
+    (line,) = dfmesh("logs", "--file", "shop.dfm.yaml", "--job", job[:10], cwd=place).stdout.splitlines()
+    assert line.endswith("] counting to 7")
+    missing = dfmesh("logs", "--file", "shop.dfm.yaml", "--job", "no", cwd=place)
+    assert (missing.returncode, "there is no job 'no'" in missing.stderr) == (4, True)
     gone = dfmesh("down", "shop.dfm.yaml", cwd=place)
     assert (gone.returncode, "is not up" in gone.stderr) == (4, True)
 

@@ -23,6 +23,24 @@ def test_the_demo_says_what_came_out(tmp_path, target):
     assert "weather.Render" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("out", "said"),
+    [
+        ("file", "--out file: file is no directory"),
+        ("file/maps", "--out file/maps: {}/file is no directory"),
+        ("taken", "--out taken: taken/index.html is in the way of a file of that name"),
+        ("x" * 300, "--out xxx"),
+    ],
+)
+def test_where_its_files_go_is_checked_first(tmp_path, out, said):
+    (tmp_path / "file").touch()
+    (tmp_path / "taken" / "index.html").mkdir(parents=True)
+    done = dfmesh("demo", "weather", "--out", out, "--target", "inproc", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert said.format(tmp_path) in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_without_pillow_it_says_what_to_install(monkeypatch, tmp_path):
     from dfmesh.cli import weather
 

@@ -367,9 +367,12 @@ with ForEach(24):
     Yield(1)
 with ForEach("us"):
     Yield(1)
+with ForEach(PlaceParam("hours", default=24)):
+    Yield(1)
 """,
         (1, "ForEach cannot go over 24"),
         (3, "ForEach cannot go over 'us'"),
+        (5, "ForEach cannot go over the default of parameter 'hours', which is 24 (int)"),
     ),
     _case(
         "A fold with an operation that does not merge",
@@ -427,6 +430,15 @@ Yield([PlaceParam("day"), PlaceParam("note")])
         (0, "the parameter 'day' is not given"),
         (0, "the parameter 'note' cannot be sent to a site"),
         parameters={"hours": 3, "hour": 42, "note": print},
+    ),
+    _case(
+        "A parameter that a loop cannot go over",
+        """
+with ForEach(PlaceParam("hours")) as hour:
+    Yield(ops.weather.Read(hour=hour))
+""",
+        (1, "the parameter 'hours' is 24 (int), and a loop goes over lists, arrays and the like"),
+        parameters={"hours": 24},
     ),
     _case(
         "A parameter for a pipeline that has none",

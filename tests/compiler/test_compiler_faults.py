@@ -248,3 +248,18 @@ def test_a_missing_parameter_is_asked_for_as_the_user_gives_it(weather: Federati
         Yield(PlaceParam("above"), place="x")
     with pytest.raises(PipelineError, match=r"give --param above=\.\.\."):
         compile_pipeline(pipeline, weather, "app").parameter_set({}, spelling="--param {}=...")
+
+
+def test_a_loop_in_a_block_that_may_be_left_out_may_have_none_for_its_parameter(weather: FederationConfig) -> None:
+    code = """
+days = PlaceParam("days", default=None)
+with If(days != None):
+    with ForEach(days) as day:
+        Yield(day)
+"""
+    pipeline = write(code, weather)
+    assert validate(pipeline, weather) == []
+    compiled = compile_pipeline(pipeline, weather, "app")
+    assert compiled.parameter_set({}) == compiled.parameter_set({"days": None}) == {"days": None}
+    with pytest.raises(PipelineError, match="4: the parameter 'days' is 'Monday'"):
+        compiled.parameter_set({"days": "Monday"})

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 
 import dfmesh
@@ -437,3 +438,19 @@ def test_failure_reaches_iteration(live: Runner, ops: Any, session_of: Callable[
     assert job.wait(timeout=LIMIT) is True
     with pytest.raises(dfmesh.JobError):
         job.result()
+
+
+def test_a_part_that_cannot_be_sent_is_an_error_of_its_call(run: Runner, ops: Any) -> None:
+    """A part of a value can be of a type that the whole is not made of."""
+    frame = pandas.DataFrame({"p": pandas.period_range("2020", periods=2, freq="M")})
+    with Pipeline() as p:
+        same = ops.calc.Identity(x=PlaceParam("x"), site="a")
+        with ForEach([1, 2, 3]) as item:
+            Yield(ops.calc.Identity(x=[item, same["p"][0]], site="a"), place="loop")
+        Yield(ops.calc.Identity(x=same["p"][0], site="a"), place="alone")
+        Yield(ops.calc.Add(a=1, b=2, site="a"), place="other")
+    found = run.outcome(p, {"x": frame}, {"x": {"p": [5]}})
+    assert {error.kind for error in found.errors} == {"ValueEncodingError"}
+    assert {error.operation for error in found.errors} == {"calc.Identity"}
+    assert len(found.errors) == 4
+    assert found.results == {"loop": [[1, 5], [2, 5], [3, 5]], "alone": [5], "other": [3, 3]}

@@ -61,7 +61,9 @@ def breaches(plan: Any, config: FederationConfig) -> list[str]:
         allowed = {sites[node.index], *rule.sites}
         reached = {sites[taker] for taker in takers}
         if any(isinstance(plan.graph.nodes[taker].action, SendYield) for taker in takers):
-            reached.add(HOMESITE)
+            reached.add("clients")
+        if HOMESITE in rule.sites:
+            allowed.add("clients")
         if not reached <= allowed:
             found.append(f"{node.name} ({node.node}) at {sites[node.index]} reaches {reached - allowed}")
     return found

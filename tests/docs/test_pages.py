@@ -1,16 +1,22 @@
-"""The pages of docs/ that are one script each, and the example of the README, run as they stand."""
+"""The pages of docs/ that are one script each, the example of the README, and what is said of commands: all true."""
 
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+
+from dfmesh.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", "docs/pipelines.md", "docs/discovery.md", "docs/jobs.md", "docs/caching.md")
+DFMESH = [sys.executable, "-c", "from dfmesh.cli import main; main()"]
+PAGES = ("docs/pipelines.md", "docs/discovery.md", "docs/jobs.md", "docs/caching.md")
 _BLOCK = re.compile(r"^```(yaml|python)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _FILE_NAME = re.compile(r"# (\S+\.\w+)\n")
 
@@ -37,6 +43,45 @@ def test_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     script = write_files(ROOT / page, tmp_path)
     done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, f"the lines below are those of {page}\n{done.stderr}"
+
+
+def test_the_example_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    write_files(ROOT / "README.md", tmp_path)
+    done = subprocess.run([sys.executable, "sums.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[:2] == ["[3, 5, 7] 15", "(0, 995) 1991"]
+    commands = re.findall(r"`dfmesh ([^`]* sums\.py[^`]*)`", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert len(commands) == 2
+    for command in commands:
+        done = subprocess.run(
+            [*DFMESH, *shlex.split(command)], cwd=tmp_path, capture_output=True, text=True, timeout=100
+        )
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "dfmesh-results" / "total").is_dir()
+
+
+def commands_of(page: Path) -> list[list[str]]:
+    """Words of each command of dfmesh that a page shows, without what is said of it."""
+    text = page.read_text(encoding="utf-8").replace("`\n", "` \n")
+    shown = re.findall(r"^(?: {4}|\$ )(?:\$ )?dfmesh ([^\n]*(?:\n {20,}[^\n]*)*)", text, re.MULTILINE)
+    named = re.findall(r"`dfmesh (--?\w[^`]*|\w[^`]*)`", text)
+    return [re.sub(r"[\[\]|]|\.\.\.", " ", line.partition("#")[0]).split() for line in (*shown, *named)]
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name
+)
+def test_every_command_that_a_page_shows_is_there(page: Path) -> None:
+    for words in commands_of(page):
+        command: Any = typer.main.get_command(app)
+        rest = words
+        while rest and hasattr(command, "commands") and not rest[0].startswith("-"):
+            assert rest[0] in command.commands, words
+            command, rest = command.commands[rest[0]], rest[1:]
+        known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        given = {word.partition("=")[0] for word in rest if word.startswith("-")}
+        assert given <= known | {"--help"}, words
 
 
 @pytest.mark.parametrize(

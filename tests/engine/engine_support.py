@@ -76,10 +76,10 @@ def leftovers(runner: NetRunner) -> list[str]:
 
 def controller_leftovers(controller: JobController) -> list[str]:
     found = {
-        "slots": controller._slots,
+        "noted calls": controller._calls._noted,
         "yields": controller._outbox._yields,
         "done iterations": controller._outbox.iterations,
-        "missed": controller._missed,
+        "missed": controller._look_ups._missed,
         "broken streams": controller._arrivals.broken_streams,
         "broken streams sent": controller._outbox._broken_streams,
     }

@@ -12,16 +12,17 @@ from faulty_schedules import FAULTY
 from dfmesh import Pipeline, PlaceParam, Yield
 from dfmesh.engine import announced_results, kept_calls
 from dfmesh.engine.admission import objections
-from dfmesh.engine.announced_results import AnnouncedResults, Intervals
+from dfmesh.engine.announced_results import AnnouncedResults
 from dfmesh.engine.attempts import MAX_FRUITLESS, attempt_id, is_job_id, job_of, survivable
 from dfmesh.engine.home_job import HomeJob
+from dfmesh.engine.intervals import Intervals
 from dfmesh.engine.kept_calls import Kept, KeptCalls, OnceCalls
+from dfmesh.engine.message_parts import Failure, Payload, SiteReport
 from dfmesh.engine.messages import (
     AddParameters,
     CancelJob,
     CloseParameters,
     EndJob,
-    Failure,
     FailureReport,
     FrameFinished,
     FrameReport,
@@ -31,11 +32,9 @@ from dfmesh.engine.messages import (
     JobRestarted,
     JobStarted,
     OpenFrame,
-    Payload,
     Progress,
     ReportProgress,
     SiteLost,
-    SiteReport,
     StartJob,
     SubmitJob,
     YieldPackage,
@@ -170,6 +169,20 @@ def test_a_site_that_cannot_repeat_ends_the_job() -> None:
     assert {peer for peer, message in sends if message == EndJob(JOB)} == {"app", "b"}, "so that nothing is kept"
     finish = left(home, "app", "b")[-1][1]
     assert (finish.status, finish.failures) == ("failed", (LOST, reason))
+
+
+def test_what_must_not_run_twice_is_begun_again_while_nothing_has_run() -> None:
+    home = started(home_of(once="a"), "app", "b")
+    home.handle(CLIENT, AddParameters(JOB, (0,), {"n": Payload(1)}))
+    for _ in range(2):
+        sends = home.site_lost("a", [LOST])
+        assert [message for peer, message in sends if peer == CLIENT] == [JobRestarted(JOB, (LOST,))]
+        sends = left(home, "app", "b")
+        assert {peer for peer, message in sends if isinstance(message, StartJob)} == set(SITES)
+    started_all = [send for site in SITES for send in home.handle(site, JobStarted(home.attempt))]
+    assert {peer for peer, message in started_all if isinstance(message, OpenFrame)} == set(SITES)
+    home.site_lost("a", [LOST])
+    assert home.status == "running", "now it may have run, so the others come to rest"
 
 
 @pytest.mark.parametrize("when", ["leaving", "starting"])

@@ -10,7 +10,8 @@ from engine_support import returned, run
 
 from dfmesh import And, Choose, Else, ForEach, If, Not, Or, Pipeline, PlaceParam, Yield
 from dfmesh.engine import events
-from dfmesh.engine.messages import Failure, JobFinished
+from dfmesh.engine.message_parts import Failure
+from dfmesh.engine.messages import JobFinished
 from dfmesh.engine.net_runner import NetRunner
 from dfmesh.engine.tokens import SKIPPED, Failed
 from dfmesh.netir import (

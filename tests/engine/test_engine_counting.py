@@ -10,12 +10,12 @@ from engine_support import HOMESITE, compiled
 
 from dfmesh import Pipeline, Yield
 from dfmesh.engine.home_job import MAX_OPEN_FRAMES, HomeJob
+from dfmesh.engine.message_parts import Failure, Payload, SiteReport
 from dfmesh.engine.messages import (
     AddParameters,
     CancelJob,
     CloseParameters,
     EndJob,
-    Failure,
     FailureReport,
     FrameFinished,
     FrameReport,
@@ -24,11 +24,9 @@ from dfmesh.engine.messages import (
     JobRefused,
     JobStarted,
     OpenFrame,
-    Payload,
     Progress,
     ReportProgress,
     SiteIdle,
-    SiteReport,
     StartJob,
     WatchIdle,
     YieldPackage,
@@ -182,23 +180,23 @@ def test_failures_make_the_job_fail_in_the_end(home: HomeJob) -> None:
 LOST = Failure("b", "x.Y", "%1", (), "", "SiteLost", "killed")
 
 
-def test_site_lost_while_starting(home: HomeJob) -> None:
+@pytest.mark.parametrize("had_started", [True, False])
+def test_site_lost_while_others_start(home: HomeJob, had_started: bool) -> None:
     home.start()
-    home.handle("a", JobStarted(JOB))
-    assert home.site_lost("b", [LOST]) == []
-    sends = home.handle("app", JobStarted(JOB))
-    assert sends[-1] == (CLIENT, JobRefused(JOB, (LOST,)))
-    assert {peer for peer, answer in sends if isinstance(answer, EndJob)} == {"app", "a"}
-    assert home.over
+    if had_started:
+        home.handle("b", JobStarted(JOB))
+    sends = home.site_lost("b", [LOST])
+    assert {peer for peer, answer in sends if answer == EndJob(JOB, again=True)} == {"app", "a"}
+    assert home.status == "leaving", "nothing has run yet, so it is begun again"
 
 
-def test_site_lost_that_had_started_while_others_start(home: HomeJob) -> None:
+def test_site_lost_after_another_has_refused(home: HomeJob) -> None:
     home.start()
-    home.handle("b", JobStarted(JOB))
+    home.handle("a", JobRefused(JOB, (FAILURE,)))
     home.site_lost("b", [LOST])
-    home.handle("a", JobStarted(JOB))
     sends = home.handle("app", JobStarted(JOB))
-    assert sends[-1] == (CLIENT, JobRefused(JOB, (LOST,)))
+    assert sends[-1] == (CLIENT, JobRefused(JOB, (FAILURE, LOST)))
+    assert home.over
 
 
 def test_site_lost_while_running_waits_until_the_others_rest(home: HomeJob) -> None:
@@ -245,6 +243,7 @@ def test_losses_told_twice_or_of_strangers_do_not_matter(home: HomeJob) -> None:
 
 def test_progress_is_asked_of_those_that_live(home: HomeJob) -> None:
     started(home)
+    home.handle(CLIENT, AddParameters(JOB, (0,), {}))
     home.site_lost("b", [LOST])
     asked = home.handle(CLIENT, ReportProgress(JOB))
     assert [peer for peer, _ in asked] == ["a", "app"]

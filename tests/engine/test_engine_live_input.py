@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dfmesh.engine.live_input import LiveInput, StreamBrokenError
-from dfmesh.engine.messages import Failure
+from dfmesh.engine.message_parts import Failure
 
 FAILURE = Failure("a", "x.Stream", "%1", (0,), "", "ValueError", "it broke")
 LIMIT = 20.0

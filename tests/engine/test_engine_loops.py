@@ -108,16 +108,20 @@ def test_failing_and_skipped_iterations(ops: Any, on_error: Any) -> None:
 
 def test_empty_skipped_and_failed_loops_end(ops: Any) -> None:
     with Pipeline() as p:
-        with ForEach(PlaceParam("items"), window=1) as item:
+        with ForEach(PlaceParam("given")["items"], window=1) as item:
             value = ops.Add(a=item, b=1, site="b")
         Yield(item.collect(value), place="list")
         with If(PlaceParam("go") == 1):
-            with ForEach(PlaceParam("items")) as inner:
+            with ForEach(PlaceParam("given")["items"]) as inner:
                 Yield(ops.Echo(x=inner, site="c"), place="inner")
             Yield(inner.collect(inner), place="inner list")
-    sets = [{"items": [], "go": 1}, {"items": [1, 2], "go": 0}, {"items": [5], "go": 1}]
+    sets = [
+        {"given": {"items": []}, "go": 1},
+        {"given": {"items": [1, 2]}, "go": 0},
+        {"given": {"items": [5]}, "go": 1},
+    ]
     assert results(p, SEEDS, sets=sets) == {"list": [[], [2, 3], [6]], "inner": [5], "inner list": [[], [5]]}
-    _, end = run(p, 0, [{"items": 7, "go": 1}])
+    _, end = run(p, 0, [{"given": {"items": 7}, "go": 1}])
     assert isinstance(end, JobFinished)
     assert end.status == "failed"
 

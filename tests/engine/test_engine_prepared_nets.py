@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+
+import msgspec
+
 from dfmesh.engine import events
-from dfmesh.engine.prepared_nets import IDLE, LARGEST, REMEMBERED, PreparedNets
+from dfmesh.engine.job_shape import shape_of
+from dfmesh.engine.prepared_nets import IDLE, LARGEST, MOST_BYTES, REMEMBERED, PreparedNets
+from dfmesh.engine.submission import read_nets
 from dfmesh.netir import (
     ROOT_SCOPE,
     Arrival,
@@ -14,6 +20,7 @@ from dfmesh.netir import (
     Role,
     Scope,
     Transition,
+    constant,
 )
 
 FRAME = (0,)
@@ -86,3 +93,47 @@ def test_a_large_net_is_not_kept() -> None:
     nets = PreparedNets(lambda _: [])
     large = net("x" * LARGEST)
     assert run(nets, large) is not run(nets, large)
+
+
+def large(number: int) -> bytes:
+    """A net with a constant of half a MB."""
+    read = NetIR.from_bytes(net(f"calc.Op{number}"))
+    transition = read.transitions[0]
+    action = Call("calc.Op", None, {"x": Input(0), "y": Input(1), "z": constant(b"." * 500_000)})
+    return msgspec.structs.replace(
+        read, transitions=(msgspec.structs.replace(transition, action=action, node=f"%{number}"),)
+    ).to_bytes()
+
+
+def test_large_nets_and_their_runners_are_not_kept_without_end() -> None:
+    nets = PreparedNets(lambda _: [])
+    for number in range(8):
+        taken = [nets.take(large(number))[0] for _ in range(IDLE)]
+        for prepared in taken:
+            assert prepared is not None
+            nets.give_back(prepared)
+        kept = sum(len(data) * (1 + len(idle)) for data, (_, _, idle) in nets._idle.items())
+        assert kept == nets._size
+        assert 0 < kept <= MOST_BYTES
+
+
+def test_large_submissions_are_not_remembered() -> None:
+    def known() -> int:
+        gc.collect()
+        return sum(isinstance(item, NetIR) for item in gc.get_objects())
+
+    before = known()
+    for number in range(12):
+        alone = msgspec.structs.replace(NetIR.from_bytes(large(number) if number else net()), arrivals={})
+        transition = alone.transitions[0]
+        places = (Place(0, ROOT_SCOPE, Role.TRIGGER),)
+        action = Call("calc.Op", None, {"z": constant(b"." * (2**20 if number else 1))})
+        transition = msgspec.structs.replace(transition, action=action, inputs=places, node=f"%{number}")
+        scopes = (Scope(ROOT_SCOPE, None, 1, "a", ("a",)),)
+        alone = msgspec.structs.replace(alone, transitions=(transition,), scopes=scopes, starts=(0,))
+        nets, problems = read_nets({"a": alone.to_bytes()})
+        assert problems == []
+        assert shape_of(nets) is shape_of(nets)
+        assert shape_of(nets).sites == ("a",)
+    del alone, nets
+    assert known() - before <= 1, "the small one"

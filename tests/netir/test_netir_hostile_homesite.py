@@ -13,7 +13,8 @@ from netir_plans import mutate, random_plan, whole_plan
 
 from dfmesh import values
 from dfmesh.engine.job_runner import JobRunner
-from dfmesh.engine.messages import EndJob, JobEnded, JobRefused, JobStarted, OpenFrame, Payload, StartJob
+from dfmesh.engine.message_parts import Payload
+from dfmesh.engine.messages import EndJob, JobEnded, JobRefused, JobStarted, OpenFrame, StartJob
 from dfmesh.netir import NetIR, check_part
 
 PLAN = whole_plan()

@@ -268,8 +268,8 @@ def legal(stated: Stated, chosen: list[str]) -> bool:
                         todo.append(node.index)
         places = {chosen[node] for node in reached}
         if any(isinstance(stated.graph.nodes[node].action, SendYield) for node in reached):
-            places.add(stated.home)
-        if places - {site, *may}:
+            places.add("clients")
+        if places - {site, *may} - ({"clients"} if stated.home in may else set()):
             return False
     return True
 

@@ -13,9 +13,10 @@ OPERATIONS: dict[str, Any] = {
     "c.Stream": {},
     "c.Names": {"parameters": {"count": {"type": "integer"}}, "required": ["count"]},
     "c.Work": {"parameters": {"x": {}}, "required": ["x"]},
+    "c.Leave": {},
     "c.Join": {"parameters": {"left": {}, "right": {}}, "required": ["left", "right"]},
 }
-FREE = {"c.Work", "c.Join"}
+FREE = {"c.Work", "c.Join", "c.Leave"}
 """What is made of results is a new value, and may go anywhere."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,3 +35,8 @@ def work(x: Any) -> int:
 def join(left: Any, right: Any) -> str:
     called.append("join")
     return f"{len(str(left))}+{len(str(right))}"
+
+
+def leave() -> None:
+    """End the site, as a crash would."""
+    os._exit(1)

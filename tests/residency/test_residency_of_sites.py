@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ from dfmesh.netir import NetIR, check_nets
 
 LIMIT = 20.0
 HOME = "home"
+BY_THE_RULE = ("@partner", "clinic", "partner")
+"""Who may have what the clinic makes: the partner also with its clients."""
 
 
 def direct(ops: Any) -> None:
@@ -186,20 +189,39 @@ def test_a_refusal_names_operation_rule_destination_and_both_files(honest: Feder
     assert "clinics.dfm.yaml:" in said
 
 
+def test_a_changed_rule_holds_once_its_own_site_has_started_again(tmp_path: Path) -> None:
+    file = tmp_path / "changing" / "clinics.dfm.yaml"
+    before = load(file, None)
+    with before.session(target="local", homesite=HOME, output="none") as session:
+        prepared = session.prepare(pipeline(direct, before))
+        session.submit(prepared).result(LIMIT)
+        after = load(file, ["partner"])
+        session.submit(prepared).result(LIMIT)  # The clinic has not read it yet.
+        with contextlib.suppress(JobError):
+            session.submit(pipeline(lambda ops: ops.c.Leave(), before)).result(LIMIT)
+        with pytest.raises(JobError, match=r"load the federation file again \(Federation\.load\)") as caught:
+            session.submit(prepared).result(LIMIT)
+    assert {(error.site, error.kind) for error in caught.value.errors} == {("clinic", "JobRefused")}
+    with pytest.raises(PipelineError, match="cannot be placed"):
+        compiled(direct, after)
+
+
 def test_the_plan_tells_the_next_site_what_binds_a_value(honest: Federation) -> None:
     nets = compiled(at_the_partner, honest).nets
     (route,) = nets["clinic"].residency
-    assert nets["clinic"].residency == nets["partner"].residency == {route: ("clinic", "partner")}
+    assert nets["clinic"].residency == nets["partner"].residency == {route: BY_THE_RULE}
     assert nets[HOME].residency == {}
     assert refusals(nets, honest) == {}
     without = {site: msgspec.structs.replace(net, residency={}) for site, net in nets.items()}
-    assert "compiled with other rules" in refusals(without, honest)["clinic"][0]
+    (said,) = refusals(without, honest)["clinic"]
+    assert "by a rule of residency (" in said
+    assert "the plan was not compiled with that rule; load the" in said
 
 
 def test_what_sender_and_receiver_are_told_must_be_the_same(honest: Federation) -> None:
     nets = compiled(at_the_partner, honest).nets
     (route,) = nets["partner"].residency
-    for told in ({}, {route: ("abroad", "clinic", "partner")}):
+    for told in ({}, {route: ("abroad", *BY_THE_RULE)}):
         forged = nets | {"partner": msgspec.structs.replace(nets["partner"], residency=told)}
         assert "may be at other sites here" in str(check_nets(forged)[0])
 
@@ -210,7 +232,7 @@ def passing_on(honest: Federation, dishonest: Federation) -> dict[str, NetIR]:
     route = next(
         route.id for item in nets["clinic"].transitions for route in item.routes if route.port.value == "value"
     )
-    true = msgspec.structs.replace(nets["clinic"], residency={route: ("clinic", "partner")})
+    true = msgspec.structs.replace(nets["clinic"], residency={route: BY_THE_RULE})
     assert refusals({"clinic": true}, honest) == {}
     return nets | {"clinic": true}
 
@@ -220,7 +242,7 @@ def test_a_partner_that_is_told_the_rule_does_not_pass_the_value_on(honest: Fede
     told = msgspec.structs.replace(nets["partner"], residency=nets["clinic"].residency)
     (said,) = refusals({"partner": told}, honest)["partner"]
     assert "may not yield to the client, at site 'home'" in said
-    assert "what clinic sends it: it may only be at clinic, partner" in said
+    assert "what clinic sends it: it may only be at clinic, partner, and of clients only those of partner may" in said
 
 
 def test_a_partner_that_is_told_nothing_learns_the_rule_from_the_clinic(

@@ -16,7 +16,8 @@ import pytest
 from dfmesh import Federation, ForEach, Job, JobError, Pipeline, PlaceParam, Session, Yield
 from dfmesh.engine import call_lines
 from dfmesh.engine.call_lines import CallLines
-from dfmesh.engine.messages import JobLine, JobLines
+from dfmesh.engine.message_parts import JobLine
+from dfmesh.engine.messages import JobLines
 from dfmesh.session.job_log import MOST_LINES, JobLog
 from dfmesh.targets.up.job_lines import MOST_AT_END, MOST_AT_ONCE, LinesAmongResults
 

@@ -109,6 +109,26 @@ def test_what_is_no_pipeline(session: Session) -> None:
         session.run("t.py")  # type: ignore[arg-type]
 
 
+def test_what_is_no_time_no_function_and_no_list(session: Session, hours: Pipeline) -> None:
+    job = session.submit(hours, hour=1)
+    for wait in (job.wait, job.result, job.progress):
+        for timeout in ("x", True, float("nan")):
+            with pytest.raises(TypeError, match=r"timeout=.* is no time; give seconds, or None to wait for ever"):
+                wait(timeout)  # type: ignore[arg-type]
+    assert job.wait(float("inf"))
+    assert job.result(numpy.float32(5)).one() == 1  # type: ignore[arg-type]
+    for use in (lambda: session.submit(hours, {"hour": 1}, on_result=3), lambda: job.on_result(3)):  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="on_result=3 cannot be called; give a function that takes a result"):
+            use()
+    with pytest.raises(TypeError, match=r"default_callback=1 cannot .*; place_callbacks\['p'\]=2 cannot"):
+        session.execute(hours, {"hour": 1}, default_callback=1, place_callbacks={"p": 2})  # type: ignore[arg-type, dict-item]
+    for sites, says in (("a", "is one text; give a list of names"), (3, "is no list"), ([3], "3 is no name of a site")):
+        with pytest.raises(TypeError, match=f"restrict_to_sites.*{says}"):
+            session.prepare(hours, restrict_to_sites=sites)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"takes the federation, what Federation\.load"):
+        hours.explain(None)  # type: ignore[type-var]
+
+
 def test_objectives(session: Session, hours: Pipeline) -> None:
     with pytest.raises(ValueError, match="no objective 'speed'; there are 'time', 'bytes', 'money'"):
         session.prepare(hours, objective="speed")  # type: ignore[arg-type]

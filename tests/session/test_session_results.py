@@ -6,7 +6,9 @@ import resource
 
 import pytest
 
+from dfmesh.engine.frame_run import FrameRun
 from dfmesh.session.result_log import Reader, ResultLog
+from dfmesh.session.result_run import ResultRun
 from dfmesh.session.result_store import ITEM_OVERHEAD, ResultStore
 from dfmesh.session.results import ResultItem
 
@@ -78,3 +80,39 @@ def test_when_the_disk_is_full_what_is_there_can_be_read() -> None:
     store.extend([item(1000)])
     assert store.slice(1000, 1001) == [item(1000)]
     store.close()
+
+
+def run_of(first: int, count: int) -> ResultRun:
+    return ResultRun("place", FrameRun((0,), first, count), list(range(first, first + count)), "site", "node")
+
+
+@pytest.mark.parametrize("memory_limit", [0, 5_000, 10**6])
+def test_results_that_came_together_are_read_one_by_one(memory_limit: int) -> None:
+    store = ResultStore(memory_limit)
+    for first in range(0, 300, 60):
+        store.add(run_of(first, 60))
+    store.add(ResultRun("place", ((0, 300), (0, 305)), [300, {"a": 1}], "site", "node"))
+    expected = [ResultItem("place", (0, number), number, "site", "node") for number in range(301)]
+    expected.append(ResultItem("place", (0, 305), {"a": 1}, "site", "node"))
+    assert len(store) == 302
+    for start, stop in [(0, 302), (0, 1), (59, 61), (60, 120), (100, 290), (299, 302), (120, 120)]:
+        assert store.slice(start, stop) == expected[start:stop]
+    assert [store.boundary(position) for position in (0, 1, 60, 299, 301)] == [0, 60, 60, 300, 302]
+    store.close()
+
+
+def test_those_that_a_reader_took_are_forgotten_together() -> None:
+    log = ResultLog(keep=False)
+    for first in range(0, 5000, 100):
+        log.add_run(run_of(first, 100))
+    log.close()
+    reader = Reader(log, None, ordered=False, order={}, sources={"place": 1})
+    taken = []
+    while not reader.done:
+        taken += [item.value for item in reader.take()]
+    assert taken == list(range(5000))
+    assert log.all() == []
+
+
+def test_some_of_them_can_be_left_out() -> None:
+    assert [item.frame for item in run_of(4, 5).without({0, 3}).items()] == [(0, 5), (0, 6), (0, 8)]

@@ -24,7 +24,7 @@ from dfmesh import (
     SessionError,
     Yield,
 )
-from dfmesh.engine.messages import OperationReport, SiteReport
+from dfmesh.engine.message_parts import OperationReport, SiteReport
 from dfmesh.session.job_inbox import JobStatus
 from dfmesh.session.job_progress import JobProgress
 

@@ -12,7 +12,9 @@ from dfmesh import Federation
 from dfmesh.compiler import CompiledPipeline, Costs
 from dfmesh.engine import messages
 from dfmesh.engine.call_log import NoCallLog
-from dfmesh.engine.job_controller import JobController, SiteServices
+from dfmesh.engine.job_calls import JobCalls
+from dfmesh.engine.job_controller import SiteServices
+from dfmesh.engine.message_parts import Payload
 from dfmesh.engine.simulated_site import SimulatedCarrier
 from dfmesh.engine.simulator import CLIENT, Simulation
 from dfmesh.engine.worker_threads import MAX_THREADS, PATIENCE
@@ -173,11 +175,11 @@ def one_by_one(message: Any) -> list[Any]:
     match message:
         case messages.TokenPackages(job=job, route=route, frames=frames, payload=payload):
             pairs = zip(frames, payload.data, strict=True)
-            return [messages.TokenPackage(job, route, frame, messages.Payload(value)) for frame, value in pairs]
+            return [messages.TokenPackage(job, route, frame, Payload(value)) for frame, value in pairs]
         case messages.YieldPackages(job=job, place=place, frames=frames, node=node, site=site, payload=payload):
             pairs = zip(frames, payload.data, strict=True)
             return [
-                messages.YieldPackage(job, place, frame, node, site, messages.Payload(value)) for frame, value in pairs
+                messages.YieldPackage(job, place, frame, node, site, Payload(value)) for frame, value in pairs
             ]
         case _:
             return [message]
@@ -186,7 +188,7 @@ def one_by_one(message: Any) -> list[Any]:
 class TimedCalls:
     """Calls that only take time."""
 
-    def __init__(self, run: ReferenceRun, site: str, controller: JobController) -> None:
+    def __init__(self, run: ReferenceRun, site: str, controller: JobCalls) -> None:
         self.run, self.site, self.controller = run, site, controller
 
     def start(self, call: int, plan: Any, arguments: Any, fed: Any = ()) -> None:

@@ -87,6 +87,21 @@ def test_figures_that_do_not_fit_are_all_refused_at_once(fed: Federation) -> Non
     ]
 
 
+def test_parameters_need_not_be_complete_but_those_given_must_fit(fed: Federation) -> None:
+    with Pipeline() as p:
+        with ForEach(PlaceParam("xs")) as x:
+            Yield(x)
+        Yield(PlaceParam("other"))
+    compiled = fed.compile(p)
+    assert predict(compiled, fed.config, {"xs": [1, 2]}).results == 3
+    with pytest.raises(PipelineError, match="do not fit") as raised:
+        predict(compiled, fed.config, {"xs": 5, "ys": 1})
+    assert [fault.message.partition(",")[0] for fault in raised.value.faults] == [
+        "the pipeline has no parameter 'ys'",
+        "the parameter 'xs' is 5 (int)",
+    ]
+
+
 def test_capacity_and_window_limit_what_goes_on_at_a_time(fed: Federation) -> None:
     def parallel(site: str, window: int | None) -> float:
         prediction = fed.predict(looped(fed, list(range(300)), site=site, window=window), homesite="home")

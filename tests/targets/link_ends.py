@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dfmesh.engine.messages import AnyMessage, Payload, TokenPackage
+from dfmesh.engine.message_parts import Payload
+from dfmesh.engine.messages import AnyMessage, TokenPackage
 from dfmesh.targets.local.link import Link
 from dfmesh.targets.local.shared import SegmentPool, available
 from dfmesh.targets.wire import Attachment, Codec

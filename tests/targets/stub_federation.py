@@ -23,6 +23,7 @@ class Config:
     def __init__(self, path: Path, sites: Iterable[str]) -> None:
         self.path = path
         self.sites = dict.fromkeys(sites)
+        self.has_residency = False
 
 
 class Stubs:

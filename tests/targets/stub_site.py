@@ -11,11 +11,10 @@ from typing import Any
 
 import msgspec
 
+from dfmesh.engine.message_parts import Failure, Payload
 from dfmesh.engine.messages import (
-    Failure,
     FailureReport,
     JobStarted,
-    Payload,
     ScopeEnded,
     SiteLost,
     StartJob,

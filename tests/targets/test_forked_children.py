@@ -41,6 +41,9 @@ def leave(how):
         sys.exit(3)
     if how == "raises":
         raise ValueError("of a child")
+    if how == "prints nowhere":
+        sys.stdout = sys.stderr = None
+        sys.exit("to nobody")
 
 def plain(how):
     child = os.fork()
@@ -82,7 +85,7 @@ def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.mark.parametrize("site", ["lab", "apart"])
 def test_a_child_that_comes_back_ends(session: Session, site: str) -> None:
     ops = session.federation.ops.fork
-    endings = {"returns": 0, "exits": 3, "raises": 1}
+    endings = {"returns": 0, "exits": 3, "raises": 1, "prints nowhere": 1}
     with Pipeline() as pipeline:
         for how in endings:
             for operation in (ops.Plain, ops.Coroutine):

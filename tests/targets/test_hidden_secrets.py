@@ -36,7 +36,7 @@ def ended(session: Session, operation: Any, **arguments: Any) -> Any:
     return job
 
 
-@pytest.mark.parametrize("how", ["plain", "quoted", "json", "address", "cause"])
+@pytest.mark.parametrize("how", ["plain", "quoted", "json", "address", "cause", "unsendable"])
 @pytest.mark.parametrize("site", ["same", "apart"])
 def test_what_is_raised(session: Session, site: str, how: str) -> None:
     (error,) = ended(session, session.federation.ops.tell.Raise, how=how, site=site).errors
@@ -45,11 +45,12 @@ def test_what_is_raised(session: Session, site: str, how: str) -> None:
     assert "hush" not in told
 
 
-@pytest.mark.parametrize("how", ["stdout", "stderr", "log", "pieces"])
+@pytest.mark.parametrize("how", ["stdout", "stderr", "log", "logger", "pieces"])
 @pytest.mark.parametrize("site", ["same", "apart"])
 def test_what_is_printed_and_logged(session: Session, site: str, how: str) -> None:
     job = ended(session, session.federation.ops.tell.Say, how=how, site=site)
     assert [line.text for line in job.log] == ["***" if how == "pieces" else "login with ***"]
+    assert not any("hush" in line.logger for line in job.log)
 
 
 def test_what_is_returned_is_left_alone_and_so_are_short_ones(session: Session) -> None:

@@ -179,6 +179,15 @@ def test_a_call_whose_process_died_is_made_again(session: Session, tmp_path: Pat
     assert value_of(session, lambda ops: ops.Flaky(mark=str(tmp_path / "it"), retries=1)) == "well"
 
 
+def test_a_call_that_may_run_again_does_when_its_process_is_killed(session: Session, tmp_path: Path) -> None:
+    assert value_of(session, lambda ops: ops.Repeatable(mark=str(tmp_path / "it"), most=2)) == 3
+    failure = failure_of(session, lambda ops: ops.Repeatable(mark=str(tmp_path / "other"), most=100))
+    assert failure.kind == "AdapterProcessError"
+    assert "killed by SIGKILL" in failure.message
+    assert "process 3" in failure.message
+    assert (tmp_path / "other").read_text() == "..."
+
+
 def begin(session: Session, how: str, mark: Path, timeout: float | None = None) -> tuple[Job, int]:
     job = session.submit(pipeline(session, lambda ops: ops.Burn(how=how, mark=str(mark), timeout=timeout)))
     until(lambda: mark.exists() and mark.read_text())

@@ -19,7 +19,7 @@ from dfmesh.cli.bench import measures, resources
 from dfmesh.cli.bench.mesh import Mesh
 from dfmesh.targets.local import mapping
 from dfmesh.targets.local.mapping import Mapping
-from dfmesh.targets.local.shared import COPIED_AT_ONCE, SHARE_FROM
+from dfmesh.targets.local.shared import COPIED_AHEAD_FROM, COPIED_AT_ONCE, SHARE_FROM
 
 pytestmark = needs_memory_files
 
@@ -138,7 +138,7 @@ def test_buffers_of_all_sizes_given_back_in_any_order(huge: bool, monkeypatch: p
             assert a.broken == b.broken == []
             a.pool.trim()
             assert a.pool.size == 0
-            await until(lambda: not b.link._mapped._segments)
+            await until(lambda: not b.link._returning.mapped._segments)
 
         with_ends(test, limit=200 * MEGABYTE)
 
@@ -347,7 +347,7 @@ def test_who_is_given_shared_memory_cannot_write_to_it() -> None:
     async def test(a: End, b: End) -> None:
         a.link.send(token(0, patterned(MEGABYTE, 1)))
         await until(lambda: len(b.got) == 1)
-        (segment,) = b.link._mapped._segments.values()
+        (segment,) = b.link._returning.mapped._segments.values()
         with pytest.raises(OSError, match="permitted"):
             Mapping(segment.descriptor, segment.size, writable=True)
         with pytest.raises(OSError, match="permitted"):
@@ -363,3 +363,28 @@ def test_arrays_of_any_size_cost_their_own_memory_and_little_more() -> None:
             found = measures.array_memory(mesh, size)
             assert found["sender_beyond_value"] < 64 * MEGABYTE
             assert found["receiver_beyond_value"] < 64 * MEGABYTE
+
+
+@pytest.mark.parametrize("size", [COPIED_AHEAD_FROM - 8, COPIED_AHEAD_FROM + 7, COPIED_AT_ONCE, COPIED_AT_ONCE + 8])
+def test_what_was_copied_where_it_was_made_is_sent_as_it_is(size: int) -> None:
+    async def test(a: End, b: End) -> None:
+        assert a.pool is not None
+        array = (
+            np.arange(size // 8, dtype=float).reshape(2, -1) if size % 16 == 0 else np.arange(size // 8, dtype=float)
+        )
+        copy = await asyncio.to_thread(a.pool.copy_of, array)
+        if not COPIED_AHEAD_FROM <= array.nbytes <= COPIED_AT_ONCE:
+            assert copy is None
+            return
+        assert (copy.shape, copy.dtype, copy.flags.writeable) == (array.shape, array.dtype, False)
+        for turn in range(2):
+            a.link.send(token(turn, copy[:]))
+            await until(lambda turn=turn: len(b.got) == turn + 1)  # type: ignore[misc]
+        assert a.pool.copied == 0
+        del copy
+        assert all((b.array(turn).view(float) == array.ravel()).all() for turn in range(2))
+        assert a.pool.in_use >= array.nbytes, "the receiver still has it"
+        b.got.clear()
+        await all_free(a)
+
+    with_ends(test)

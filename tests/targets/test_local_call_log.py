@@ -7,6 +7,8 @@ import os
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dfmesh.engine.call_log import RUN
+from dfmesh.engine.frame_run import FrameRun
 from dfmesh.targets.local.call_log import TABLE_SIZE, CallLog, clear_table, make_table, read_table
 
 frames = st.lists(st.integers(0, 2**63 - 1), max_size=20).map(tuple)
@@ -41,6 +43,18 @@ def test_more_calls_than_slots() -> None:
     assert read_table(table) == ()
     assert log.started("job", 5, ()) >= 0
     clear_table(table)
+    assert read_table(table) == ()
+    os.close(table)
+
+
+def test_calls_that_began_together_stand_in_one_slot() -> None:
+    table = make_table()
+    log = CallLog(table)
+    slot = log.run_started("job", 3, FrameRun((1,), 5, RUN))
+    assert read_table(table) == tuple(("job", 3, (1, number)) for number in range(5, 5 + RUN))
+    log.run_left(slot, 0b101)
+    assert read_table(table) == (("job", 3, (1, 5)), ("job", 3, (1, 7)))
+    log.ended(slot)
     assert read_table(table) == ()
     os.close(table)
 

@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 from link_ends import End, needs_memory_files, token, until, with_ends
 
-from dfmesh.engine.messages import AnyMessage, Payload, StartJob, TokenPackage
-from dfmesh.targets.local.shared import SHARE_FROM
-from dfmesh.targets.wire import Codec, to_bytes
+from dfmesh.engine.message_parts import Payload
+from dfmesh.engine.messages import AnyMessage, StartJob, TokenPackage
+from dfmesh.targets.local import returning
+from dfmesh.targets.local.shared import COPIED_AT_ONCE, SHARE_FROM
+from dfmesh.targets.wire import FIRST_NOTICE, MESSAGE, Codec, to_bytes
 
 
 def mapping_of(address: int) -> str:
@@ -69,7 +71,7 @@ def test_a_reader_that_pauses_gets_everything_later() -> None:
             if index % 500 == 0:
                 await asyncio.sleep(0)
         assert a.link.outbox_bytes > 10_000_000
-        b.link._loop.add_reader(b.link._socket.fileno(), b.link._readable)  # type: ignore[union-attr]
+        b.link._loop.add_reader(b.link._socket.fileno(), b.link._read)  # type: ignore[union-attr]
         await until(lambda: len(b.got) == 20_000)
         assert [message.route for message in b.got] == list(range(20_000))
 
@@ -126,7 +128,7 @@ def test_large_buffers_are_shared_and_come_back_when_the_last_view_is_gone() -> 
         assert a.pool.size == memory, "the memory is used again"
         a.pool.trim()
         assert a.pool.size == 0
-        await until(lambda: not b.link._mapped._segments)
+        await until(lambda: not b.link._returning.mapped._segments)
 
     with_ends(test)
 
@@ -187,7 +189,7 @@ def test_the_pool_makes_room_for_other_sizes_while_messages_are_written() -> Non
         assert b.broken == []
         assert a.pool is not None
         assert a.pool.size <= 100 * 2**20
-        assert len(b.link._mapped._segments) <= 4, "segments that were given up are forgotten"
+        assert len(b.link._returning.mapped._segments) <= 4, "segments that were given up are forgotten"
 
     with_ends(test, limit=100 * 2**20)
 
@@ -257,11 +259,14 @@ def test_what_has_arrived_from_a_dead_peer_is_delivered() -> None:
 
 garbage = [
     b"\xff" * 100,
-    struct.pack("<IB", 3, 0) + b"abc",
-    struct.pack("<IB", 12, 2) + struct.pack("<IQ", 1, 4096),  # a segment without a descriptor
-    struct.pack("<IB", 3, 2) + b"abc",
-    struct.pack("<IB", 12, 3) + struct.pack("<IQ", 1, 0),  # gives back what it did not have
+    struct.pack("<IB", 3, MESSAGE) + b"abc",
+    struct.pack("<IB", 12, FIRST_NOTICE) + struct.pack("<IQ", 1, 4096),  # a segment without a descriptor
+    struct.pack("<IB", 3, FIRST_NOTICE) + b"abc",
+    struct.pack("<IB", 12, FIRST_NOTICE + 1) + struct.pack("<IQ", 1, 0),  # gives back what it did not have
+    struct.pack("<IB", 13, FIRST_NOTICE + 1)
+    + struct.pack("<IQB", 1, 0, 0),  # a list of what is given back that is cut off
     struct.pack("<IB", 0, 9),
+    b"\x01" + to_bytes(Codec(StartJob), StartJob("j", b"")),  # a stray byte
     to_bytes(Codec(StartJob), StartJob("j", b""))[:-1] + b"\xc1",
 ]
 
@@ -293,7 +298,7 @@ def test_shared_memory_that_cannot_be_trusted_closes_the_connection(kind: str) -
             os.close(descriptor)
             descriptor, other = os.pipe()
             os.close(other)
-        data = struct.pack("<IB", 12, 2) + struct.pack("<IQ", 1, 8192 if kind == "short" else 4096)
+        data = struct.pack("<IB", 12, FIRST_NOTICE) + struct.pack("<IQ", 1, 8192 if kind == "short" else 4096)
         sender = a.link._socket
         assert sender is not None
         for _ in range(2 if kind == "twice" else 1):
@@ -331,3 +336,54 @@ def test_views_may_be_dropped_in_any_thread() -> None:
             await until(lambda: a.pool.in_use == 0)  # type: ignore[union-attr]
 
     with_ends(test)
+
+
+@needs_memory_files
+def test_what_is_small_goes_back_with_the_next_message_and_what_is_large_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(returning, "PATIENCE", 1000.0)
+
+    async def test(a: End, b: End) -> None:
+        assert a.pool is not None
+        for index in range(10):
+            a.link.send(token(index, np.full(SHARE_FROM, index, dtype=np.uint8)))
+        await until(lambda: len(b.got) == 10)
+        views = [b.array(index) for index in range(10)]
+        b.got.clear()
+        used = a.pool.in_use
+        del views[::2]
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert a.pool.in_use == used, "nobody is woken up for it"
+        b.link.send(token(0))
+        await until(lambda: len(a.got) == 1)
+        assert a.pool.in_use == used // 2
+        views.clear()
+        a.link.send(token(1, np.zeros(COPIED_AT_ONCE + 1, dtype=np.uint8)))
+        await until(lambda: len(b.got) == 1)
+        b.got.clear()
+        await until(lambda: a.pool.in_use == 0)  # type: ignore[union-attr]
+        assert len(a.got) == 1
+
+    with_ends(test)
+
+
+@needs_memory_files
+def test_what_the_receiver_keeps_for_ever_is_never_written_to_again() -> None:
+    async def test(a: End, b: End) -> None:
+        assert a.pool is not None
+        kept: dict[int, np.ndarray] = {}
+        for index in range(120):
+            a.link.send(token(index, np.full(2**20, index, dtype=np.uint8)))
+            await until(lambda: len(b.got) == 1)
+            if index % 2:
+                kept[index] = b.array()[:: 1 + index]
+            b.got.clear()
+            assert a.pool.size <= 40 * 2**20
+        assert a.pool.in_use == 32 * 2**20, "the others came in the byte stream"
+        assert all((view == index).all() for index, view in kept.items())
+        kept.clear()
+        await until(lambda: a.pool.in_use == 0)  # type: ignore[union-attr]
+
+    with_ends(test, limit=40 * 2**20)

@@ -204,7 +204,7 @@ def test_wrong_arguments() -> None:
     with pytest.raises(SessionError, match="no transport 'pigeon'"):
         LocalFederationRunner(config, "a", transport="pigeon")
     with pytest.raises(SessionClosedError):
-        LocalFederationRunner(config, "a").pack(1)
+        LocalFederationRunner(config, "a").outbox_bytes()
     asyncio.run(LocalFederationRunner(config, "a").close())
 
 

@@ -59,6 +59,19 @@ def test_what_an_adapter_made_can_go_elsewhere_and_back(session: Session, statio
     assert result["itself"] == [stations.Station("Bergen")]
 
 
+@pytest.mark.parametrize("operation", ["Each", "EachAsync"])
+def test_a_generator_in_its_own_process_can_give_some(session: Session, stations: Any, operation: str) -> None:
+    types = session.federation.ops.types
+    with Pipeline() as pipeline:
+        made = types[operation](names=["Oslo", "Bergen"], site="apart")
+        Yield(made)
+        with ForEach(made) as station:
+            Yield(types.Name(station=station, site="apart"), place="names")
+    result = session.run(pipeline)
+    assert result["yield"] == [stations.Station("Oslo"), stations.Station("Bergen")]
+    assert result["names"] == ["Oslo", "Bergen"]
+
+
 def test_one_that_is_not_registered_is_refused_each_time_on_each_target(session: Session) -> None:
     with Pipeline() as pipeline:
         Yield(session.federation.ops.types.Make(what="private", site="far"))

@@ -7,7 +7,7 @@ import itertools
 import struct
 from collections.abc import Callable
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
@@ -15,7 +15,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dfmesh.engine import messages
-from dfmesh.engine.messages import AnyMessage, Payload, TokenPackage, YieldPackage
+from dfmesh.engine.message_parts import Payload
+from dfmesh.engine.messages import AnyMessage, TokenPackage, YieldPackage
 from dfmesh.targets import wire
 from dfmesh.targets.wire import Attachment, Codec, FrameReader, Spot, WireError
 
@@ -36,9 +37,11 @@ def values_of(kind: Any) -> st.SearchStrategy[Any]:
     if kind in SPECIAL:
         return SPECIAL[kind]
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        hints = get_type_hints(kind)
+        hints = get_type_hints(kind, include_extras=True)
         return st.builds(kind, **{name: values_of(hints[name]) for name in kind.__struct_fields__})
     origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return st.integers(min_value=arguments[1].ge, max_value=2**31)
     if origin in (Union, UnionType):
         return st.one_of([values_of(argument) for argument in arguments])
     if origin is dict:
@@ -104,13 +107,13 @@ def test_garbled_streams_are_errors_or_messages_but_never_a_crash(sent: list[Any
 
 
 @given(st.binary(max_size=400))
-@example(struct.pack("<IB", 2**32 - 1, 0))
-@example(struct.pack("<IB", 4, 1) + struct.pack("<I", 2**32 - 1))
-@example(struct.pack("<IB", 24, 1) + struct.pack("<IQQI", 0, 0, 2**63, 1))
-@example(struct.pack("<IB", 24, 1) + struct.pack("<IQQI", 0, 0, 2**39, 1))
-@example(struct.pack("<IB", 0, 0))
+@example(struct.pack("<IB", 2**32 - 1, wire.MESSAGE))
+@example(struct.pack("<IB", 4, wire.MESSAGE_WITH_BUFFERS) + struct.pack("<I", 2**32 - 1))
+@example(struct.pack("<IB", 24, wire.MESSAGE_WITH_BUFFERS) + struct.pack("<IQQI", 0, 0, 2**63, 1))
+@example(struct.pack("<IB", 24, wire.MESSAGE_WITH_BUFFERS) + struct.pack("<IQQI", 0, 0, 2**39, 1))
+@example(struct.pack("<IB", 0, wire.MESSAGE))
 @example(struct.pack("<IB", 0, 77))
-@example(struct.pack("<IB", 3000, 0) + b"\x91" * 3000)
+@example(struct.pack("<IB", 3000, wire.MESSAGE) + b"\x91" * 3000)
 @settings(max_examples=300, deadline=None)
 def test_random_bytes_never_crash(data: bytes) -> None:
     with contextlib.suppress(WireError):
@@ -128,7 +131,7 @@ def test_a_message_larger_than_the_reading_memory() -> None:
 
 
 def test_a_head_that_promises_much_does_not_take_memory() -> None:
-    _, reader = read(struct.pack("<IB", 2**31, 0) + b"x" * 1000)
+    _, reader = read(struct.pack("<IB", 2**31, wire.MESSAGE) + b"x" * 1000)
     assert len(reader._data) < 2**20
 
 

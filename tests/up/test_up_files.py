@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import struct
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,8 @@ import pytest
 from up_host import doubling
 
 from dfmesh import Federation, ForEach, Pipeline, Yield
-from dfmesh.engine.messages import AddParameters, AnyMessage, CloseParameters, FrameFinished, Payload, YieldPackage
+from dfmesh.engine.message_parts import Payload
+from dfmesh.engine.messages import AddParameters, AnyMessage, CloseParameters, FrameFinished, YieldPackage
 from dfmesh.errors import SessionError
 from dfmesh.session.job_plan import plan_of
 from dfmesh.targets.up import job_store, parameter_spool, site_log
@@ -23,7 +26,7 @@ from dfmesh.targets.up.outline import outline_of
 from dfmesh.targets.up.parameter_spool import ParameterSpool
 from dfmesh.targets.up.record_log import RecordLog, RecordLogError, RecordLogReader, ignore_check, recover
 from dfmesh.targets.up.site_log import SiteLog, read_log
-from dfmesh.targets.wire import Attachment, FrameReader
+from dfmesh.targets.wire import FIRST_NOTICE, MESSAGE, Attachment, FrameReader
 
 CODEC = make_codec()
 JOB = "0123456789abcdef"
@@ -245,16 +248,13 @@ def test_what_is_no_journal_is_passed_over(tmp_path: Path) -> None:
 
 def test_a_log_of_something_else_is_told(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    path.write_bytes(_batch(b"\x05\x00\x00\x00\x00\xc1\xc1\xc1\xc1\xc1"))
+    path.write_bytes(_batch(struct.pack("<IB", 5, MESSAGE) + b"\xc1" * 5))
     with pytest.raises(RecordLogError, match="cannot be read"):
         recover(path, CODEC, lambda message: None)
 
 
 def _batch(body: bytes) -> bytes:
-    import struct
-    import zlib
-
-    return struct.pack("<IBQI", 12, 2, len(body), zlib.crc32(body)) + body
+    return struct.pack("<IBQI", 12, FIRST_NOTICE, len(body), zlib.crc32(body)) + body
 
 
 def test_beginnings_of_ids() -> None:

@@ -362,3 +362,48 @@ def test_a_large_array_is_the_same_the_first_time_and_when_its_kind_is_known(dty
     assert not private.flags.writeable
     assert array.flags.writeable
     assert np.shares_memory(private, array)
+
+
+LISTED = {
+    "alike": lambda: [np.arange(20_000.0), np.ones(20_000)],
+    "of different shapes and types": lambda: [np.arange(20_000.0), np.ones((300, 300), "i2"), np.zeros(10_000, "c16")],
+    "one twice": lambda: [np.arange(20_000.0)] * 2,
+    "one alone": lambda: [np.arange(20_000.0)],
+    "with a small one": lambda: [np.arange(20_000.0), np.arange(3)],
+    "with text": lambda: [np.arange(20_000.0), "text"],
+    "in columns": lambda: [np.arange(20_000.0), np.ones((200, 200)).T],
+    "very many": lambda: [np.full(10_000, number, "f8") for number in range(100)],
+}
+
+
+@pytest.mark.parametrize("how", LISTED)
+def test_a_list_of_large_arrays_is_the_same_the_first_time_and_when_its_kind_is_known(how):
+    given = LISTED[how]()
+    for _ in range(3):
+        head, buffers = values.pack(given)
+        assert head == values.pack(LISTED[how]()).head
+        back = values.unpack(head, buffers)
+        assert type(back) is list
+        for found, array in zip(back, given, strict=True):
+            assert type(found) is type(array)
+            assert np.array_equal(found, array)
+            if isinstance(array, np.ndarray):
+                assert (found.dtype, found.shape) == (array.dtype, array.shape)
+                assert not found.flags.writeable
+                assert array.nbytes < 64 * 1024 or np.shares_memory(found, array)
+        for wrong in (buffers[:-1], tuple(buffer[:-1] for buffer in buffers)):
+            with pytest.raises(ValueDecodingError):
+                values.unpack(head, wrong)
+
+
+def test_what_names_its_buffers_in_another_order_gets_them_so_each_time():
+    first, second = np.zeros(20_000), np.ones(20_000)
+    head, buffers = values.pack([first, second])
+    index_0, index_1 = b"\xd4\x07\x00", b"\xd4\x07\x01"
+    assert head.count(index_0) == head.count(index_1) == 1
+    twice_the_same = head.replace(index_1, index_0)
+    swapped = head.replace(index_0, b"?").replace(index_1, index_0).replace(b"?", index_1)
+    for _ in range(3):
+        assert [array[0] for array in values.unpack(swapped, buffers)] == [1, 0]
+        assert [array[0] for array in values.unpack(twice_the_same, buffers)] == [0, 0]
+        assert [array[0] for array in values.unpack(head, buffers)] == [0, 1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from dfmesh import values
@@ -63,6 +64,49 @@ def test_the_names_of_an_index(index):
 def test_an_empty_frame():
     for frame in (pd.DataFrame(), pd.DataFrame(index=[1, 2]), pd.DataFrame(columns=["a"])):
         pd.testing.assert_frame_equal(arrived(frame), frame, check_column_type="exact", check_index_type="exact")
+
+
+TEXTS = {
+    "objects": (["a", "b"], object),
+    "objects and None": (["a", None], object),
+    "objects and nan": (["a", np.nan], object),
+    "objects and NA": (["a", pd.NA], object),
+    "nothing but None": ([None, None], object),
+    "nothing but nan": ([np.nan, np.nan], object),
+    "none": ([], object),
+    "str": (["a", None], "str"),
+    "string": (["a", None], "string"),
+    "python": (["a", None], pd.StringDtype("python")),
+    "python nan": (["a", None], pd.StringDtype("python", na_value=np.nan)),
+    "arrow": (["a", None], "string[pyarrow]"),
+    "arrow itself": (["a", None], pd.ArrowDtype(pa.string())),
+    "large arrow itself": (["a", None], pd.ArrowDtype(pa.large_string())),
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_the_kind_of_text_of_a_column_or_an_index(kind):
+    items, dtype = TEXTS[kind]
+    series = pd.Series(items, dtype=dtype, name="s")
+    for part in (series, series[:0]):
+        back = arrived(part)
+        assert (type(back.dtype), repr(back.dtype)) == (type(part.dtype), repr(part.dtype))
+        assert repr(list(back)) == repr(list(part))
+    frame = pd.DataFrame({"n": range(len(series)), 0: series})
+    pd.testing.assert_frame_equal(arrived(frame), frame)
+    index = pd.Index(items, dtype=dtype, name=3)
+    back = arrived(pd.DataFrame({"n": range(len(series))}, index=index)).index
+    assert (type(back), repr(back.dtype), repr(list(back)), back.name) == (
+        type(index),
+        repr(index.dtype),
+        repr(list(index)),
+        3,
+    )
+
+
+def test_objects_with_several_kinds_of_missing_values_are_refused():
+    with pytest.raises(ValueEncodingError, match="column 'v' of the DataFrame holds objects, and several kinds of mis"):
+        values.to_bytes(pd.DataFrame({"v": pd.Series(["a", None, np.nan], dtype=object)}))
 
 
 def test_an_index_that_cannot_be_sent_is_refused():

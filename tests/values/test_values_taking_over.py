@@ -124,3 +124,62 @@ def test_what_cannot_be_sent_is_given_back_to_be_refused():
     assert values.take_over([thing]) is thing
     lines = [open]
     assert values.take_over([lines]) is lines
+
+
+@pytest.mark.parametrize("dtype", ["f8", "i2", "c16", "?", "f2", "M8[ns]"])
+def test_a_read_only_array_that_the_adapter_keeps_is_not_copied(dtype):
+    kept = np.ones(4 * N).astype(dtype)
+    kept.flags.writeable = False
+    for _ in range(2):
+        got = taken(lambda: kept)
+        assert (got.dtype, got.shape) == (kept.dtype, kept.shape)
+        assert np.shares_memory(got, kept)
+        assert not got.flags.writeable
+
+
+def test_values_that_were_taken_over_are_settled():
+    given = [values.take_over([value]) for value in (np.ones(N), [1, [2]], "text", 3)]
+    assert values.are_settled(given)
+    assert not values.are_settled([*given, [4]])
+    assert not values.are_settled([np.ones(N)])
+    for found, one in zip(values.settled(given), given, strict=True):
+        assert found is values.private_copy(one)
+
+
+@pytest.fixture
+def copied():
+    """The copies that were made of what is about to be sent."""
+    made = []
+
+    def copy(array):
+        made.append(array.copy())
+        return made[-1]
+
+    give_new_arrays(lambda shape, dtype: None, copy)
+    yield made
+    give_new_arrays(lambda shape, dtype: None)
+
+
+@pytest.mark.parametrize("how", [name for name in WRAPPED if name not in ("a memory view", "pandas", "Arrow")])
+def test_what_leaves_is_copied_at_once_to_where_it_is_sent_from(how, copied):
+    wrap, find = WRAPPED[how]
+
+    def make():
+        return wrap(np.ones(N))
+
+    got = find(values.private_copy(values.take_over([make()], leaves=True)))
+    assert any(np.shares_memory(got, copy) for copy in copied)
+    assert (np.ravel(got) == 1).all()
+    assert not got.flags.writeable
+    copied.clear()
+    assert (np.ravel(find(taken(make))) == 1).all()
+    assert not copied, "it stays"
+
+
+@pytest.mark.parametrize("how", ["pandas", "Arrow"])
+def test_what_would_be_put_together_again_is_not_copied_before_it_is_sent(how, copied):
+    wrap, find = WRAPPED[how]
+    got = find(values.private_copy(values.take_over([wrap(np.ones(N))], leaves=True)))
+    assert (got == 1).all()
+    assert values.private_copy(values.take_over([[bytes(8 * N)]], leaves=True)) == [bytes(8 * N)]
+    assert not copied

@@ -27,7 +27,17 @@ from dfmesh.api.conditions import (
 from dfmesh.api.operation import RESERVED_PARAMETERS, Operation, Parameter, did_you_mean, operation_class
 from dfmesh.api.pipeline import Pipeline
 from dfmesh.api.references import NO_DEFAULT, NodeRef, PlaceParam, Value, with_references
-from dfmesh.api.statements import STATUS_PLACE, Advise, BestOf, Choose, Expression, Statement, Yield, find_references
+from dfmesh.api.statements import (
+    STATUS_PLACE,
+    Advise,
+    BestOf,
+    Choose,
+    Expression,
+    Part,
+    Statement,
+    Yield,
+    find_references,
+)
 
 __all__ = [
     "LARGEST_NUMBER",
@@ -59,6 +69,7 @@ __all__ = [
     "Operation",
     "Or",
     "Parameter",
+    "Part",
     "Pipeline",
     "PlaceParam",
     "Reduce",

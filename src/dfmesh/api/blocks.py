@@ -6,9 +6,10 @@ import functools
 from collections.abc import Callable, Iterator
 from contextvars import Token
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from dfmesh.api.building import OPEN_BLOCKS, NodeId, current_block, user_location
+from dfmesh.api.making import making
 from dfmesh.api.operation import Operation
 from dfmesh.api.references import NO_DEFAULT, NodeRef, PlaceParam, Value, with_references
 from dfmesh.api.statements import BestOf, Expression, Statement, condition_of, find_references
@@ -24,15 +25,20 @@ class Block:
     Attributes:
         body: The statements, in the order written.
         entered: Whether it stood in a `with`.
+        conditional: Whether it is a branch, which is left out at times.
+        inside: The blocks in which its statements stand, itself the last; empty if it was never entered.
     """
 
     body: list[Statement]
     entered = False
+    conditional: ClassVar[bool] = False
+    inside: tuple[Block, ...] = ()
     _token: Token[tuple[Block, ...]] | None = None
 
     def __enter__(self) -> Self:
         self.entered = True
-        self._token = OPEN_BLOCKS.set((*OPEN_BLOCKS.get(), self))
+        self.inside = (*OPEN_BLOCKS.get(), self)
+        self._token = OPEN_BLOCKS.set(self.inside)
         return self
 
     def __exit__(
@@ -51,6 +57,8 @@ class If(Statement, Block):
         body: The block.
         otherwise: The block of its Else; None if it has none.
     """
+
+    conditional = True
 
     def __init__(self, cond: Any, *, node_id: NodeId | None = None, after: Any = None) -> None:
         """Open a conditional block.
@@ -76,6 +84,8 @@ class Else(Block):
     Raises:
         PipelineError: there is no If right before it, or that If has an Else already.
     """
+
+    conditional = True
 
     def __init__(self) -> None:
         self.body = []
@@ -135,9 +145,18 @@ class ForEach(Expression, Block):
         return NodeRef(self.node_id, Port.ELEMENT, origin=self.origin)
 
     @property
+    def element(self) -> NodeRef:
+        """The element, as a value of the branch in which this is written.
+
+        `kept = x.element` under an If is left out of `x.collect(kept)` where the condition is false; `kept = x` would
+        only be another name for each element.
+        """
+        return NodeRef(self.node_id, Port.ELEMENT, origin=self.origin, made=making())
+
+    @property
     def index(self) -> NodeRef:
         """The position of the element, counted from 0."""
-        return NodeRef(self.node_id, Port.INDEX, origin=self.origin)
+        return NodeRef(self.node_id, Port.INDEX, origin=self.origin, made=making())
 
     def collect(self, value: Any, *, node_id: NodeId | None = None) -> Collect:
         """Give the list of a value of the block over all elements, in order.
@@ -248,7 +267,7 @@ class _LoopResult(Expression):
         behind_loop: bool = True,
     ) -> None:
         self.loop = loop.node_id
-        self.value = with_references(value)
+        self.value = with_references(value, loop.inside)
         self._loop_statement = loop if behind_loop else None
         super().__init__(node_id=node_id, after=after)
 
@@ -307,12 +326,12 @@ class Reduce(_LoopResult):
             raise TypeError(f"reduce takes the class of an operation, such as ops.calc.Add, not {operation!r}")
         self.operation = str(operation.operation)
         self.parameters = operation.parameters
-        self.initial = initial if initial is NO_DEFAULT else with_references(initial)
+        self.initial = initial if initial is NO_DEFAULT else with_references(initial, loop.inside)
         self.site = BestOf() if site is None else site
         self.provider = provider
         self.retries = retries
         self.timeout = timeout
-        self.arguments = {name: with_references(item) for name, item in arguments.items()}
+        self.arguments = {name: with_references(item, loop.inside) for name, item in arguments.items()}
         super().__init__(loop, value, node_id=node_id, behind_loop=behind_loop)
 
     __hash__ = Value.__hash__
@@ -352,6 +371,8 @@ class TryFromCache(Expression, Block):
         site: Site whose cache it is: a name, or BestOf.
         body: The block.
     """
+
+    conditional = True
 
     def __init__(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dfmesh.api.making import making
 from dfmesh.api.no_value import NoValueYet
 from dfmesh.api.references import Value, with_references
 
@@ -11,10 +12,11 @@ from dfmesh.api.references import Value, with_references
 class Condition(NoValueYet):
     """A question about values that do not exist yet. It has no truth value while the pipeline is being written."""
 
-    __slots__ = ("operator",)
+    __slots__ = ("made", "operator")
 
     def __init__(self, operator: str) -> None:
         self.operator = operator
+        self.made = making()
 
     def __and__(self, other: object) -> And:
         return And(self, other)
@@ -26,10 +28,6 @@ class Condition(NoValueYet):
         return Not(self)
 
 
-def _operand(value: Any) -> Any:
-    return value if isinstance(value, Condition) else with_references(value)
-
-
 class Comparison(Condition):
     """`left operator right`, with one of `== != < <= > >=`."""
 
@@ -37,8 +35,8 @@ class Comparison(Condition):
 
     def __init__(self, left: Any, right: Any, *, operator: str) -> None:
         super().__init__(operator)
-        self.left = _operand(left)
-        self.right = _operand(right)
+        self.left = with_references(left)
+        self.right = with_references(right)
 
     def __repr__(self) -> str:
         return f"({self.left!r} {self.operator} {self.right!r})"
@@ -105,7 +103,7 @@ class Logic(Condition):
 
     def __init__(self, *operands: Any, operator: str) -> None:
         super().__init__(operator)
-        self.operands = tuple(_operand(operand) for operand in operands)
+        self.operands = tuple(with_references(operand) for operand in operands)
 
     def __repr__(self) -> str:
         if self.operator == "not":

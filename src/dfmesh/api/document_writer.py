@@ -21,13 +21,13 @@ from dfmesh.api.document_marks import (
 from dfmesh.api.operation import Operation
 from dfmesh.api.pipeline import Pipeline
 from dfmesh.api.references import NO_DEFAULT, NodeRef, PlaceParam
-from dfmesh.api.statements import Advise, BestOf, Choose, Statement, Yield
+from dfmesh.api.statements import Advise, BestOf, Choose, Part, Statement, Yield
 from dfmesh.errors import Fault, PipelineError, ValueEncodingError
 from dfmesh.netir import Item, Port, Selector
 from dfmesh.values.documents import PAYLOAD, TAG
 from dfmesh.values.plain import MAX_DEPTH
 
-_CLASS_NAMES: dict[type[Statement], str] = {WriteToCache: "_WriteToCache"}
+_CLASS_NAMES: dict[type[Statement], str] = {WriteToCache: "_WriteToCache", Part: "Choose"}
 
 
 def write_document(pipeline: Pipeline) -> dict[str, Any]:

@@ -25,6 +25,9 @@ T_co = TypeVar("T_co", covariant=True)
 MAX_DOCUMENT_SIZE = 64 * MEBIBYTE
 """Bytes that a file with a pipeline may have."""
 
+_BYTE_ORDER_MARK = "\ufeff"
+"""Editors of Windows put it at the beginning of a text."""
+
 
 class Explains(Protocol[T_co]):
     """What can explain a pipeline: a federation."""
@@ -103,7 +106,11 @@ class Pipeline(Block):
 
         Raises:
             PipelineError: the pipeline has faults; all of them are listed.
+            TypeError: that is no federation.
         """
+        if not callable(getattr(federation, "explain", None)):
+            what = f"p.explain takes the federation, what Federation.load(path) gives, not {federation!r:.80}"
+            raise TypeError(what)
         return federation.explain(self)
 
     def next_node_id(self) -> int:
@@ -175,11 +182,11 @@ class Pipeline(Block):
         """
         from dfmesh.api.document import read_document
 
-        text, name = str(source), "<document>"
+        text, name = str(source).removeprefix(_BYTE_ORDER_MARK), "<document>"
         if not text.lstrip().startswith("{"):
             name = str(source)
             try:
-                text = read_file(source, MAX_DOCUMENT_SIZE).decode()
+                text = read_file(source, MAX_DOCUMENT_SIZE).decode().removeprefix(_BYTE_ORDER_MARK)
             except (OSError, UnicodeDecodeError) as error:
                 reason = error.strerror if isinstance(error, OSError) else None
                 raise PipelineError(f"cannot read {_printable(name)}", [Fault(reason or str(error))]) from error

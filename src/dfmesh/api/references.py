@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dfmesh.api.building import NodeId, node_text
+from dfmesh.api.building import OPEN_BLOCKS, NodeId, node_text
+from dfmesh.api.making import Making, making
 from dfmesh.api.no_value import NoValueYet
 from dfmesh.errors import SourceLocation
 from dfmesh.netir import Field, Item, Port, Selector
 
 if TYPE_CHECKING:
+    from dfmesh.api.blocks import Block
     from dfmesh.api.conditions import Comparison, Logic
 
 
@@ -96,17 +98,24 @@ class NodeRef(Value):
         port: Which output: VALUE, or ELEMENT / INDEX of a loop.
         select: Selectors, applied from left to right.
         origin: Where the statement was written; None if only its id is known, as in documents.
+        made: In which branch the reference itself was written; None if that is the statement's value as it is.
     """
 
-    __slots__ = ("node", "origin", "port", "select")
+    __slots__ = ("made", "node", "origin", "port", "select")
 
     def __init__(
-        self, node: NodeId, port: Port = Port.VALUE, select: Selector = (), origin: Origin | None = None
+        self,
+        node: NodeId,
+        port: Port = Port.VALUE,
+        select: Selector = (),
+        origin: Origin | None = None,
+        made: Making | None = None,
     ) -> None:
         self.node = node
         self.port = port
         self.select = select
         self.origin = origin
+        self.made = made
 
     def is_foreign(self, pipeline: bytes) -> bool:
         """Tell whether it was made in another pipeline than the one with this identity."""
@@ -171,7 +180,8 @@ def _selected(value: Value, step: Item | Field) -> NodeRef | PlaceParam:
     if isinstance(reference, PlaceParam):
         select = (*reference.select, step)
         return PlaceParam(reference.place, default=reference.default, multiuse=reference.multiuse, select=select)
-    return NodeRef(reference.node, reference.port, (*reference.select, step), reference.origin)
+    reference = with_references(reference)
+    return NodeRef(reference.node, reference.port, (*reference.select, step), reference.origin, making())
 
 
 def _compare(operator: str, left: Value, right: object) -> Comparison:
@@ -186,15 +196,23 @@ def _logic(operator: str, *operands: object) -> Logic:
     return Logic(*operands, operator=operator)
 
 
-def with_references(value: Any) -> Any:
-    """Copy a value with the statements inside its lists, tuples and dictionaries replaced by references to them."""
-    if isinstance(value, Value):
-        return value.to_reference()
+def with_references(value: Any, blocks: tuple[Block, ...] | None = None) -> Any:
+    """Copy a value with the statements inside its lists, tuples and dictionaries replaced by references to them.
+
+    Args:
+        value: What the user gave.
+        blocks: The blocks in which the statement stands that it is given to, the outermost first; None for those
+            that are open.
+    """
+    if isinstance(value, NoValueYet):
+        reference = value.to_reference() if isinstance(value, Value) else value
+        made: Making | None = getattr(reference, "made", None)
+        return reference if made is None else made.seen_from(reference, OPEN_BLOCKS.get() if blocks is None else blocks)
     kind = type(value)
     if kind is list:
-        return [with_references(item) for item in value]
+        return [with_references(item, blocks) for item in value]
     if kind is tuple:
-        return tuple(with_references(item) for item in value)
+        return tuple(with_references(item, blocks) for item in value)
     if kind is dict:
-        return {with_references(key): with_references(item) for key, item in value.items()}
+        return {with_references(key, blocks): with_references(item, blocks) for key, item in value.items()}
     return value

@@ -186,12 +186,32 @@ class Choose(Expression):
         yield self.otherwise
 
 
+class Part(Choose):
+    """A selection, an index or a comparison that was written in a branch and is used outside of it.
+
+    It stands in that branch, with the line where it was written, and always takes its one value; documents have it as
+    a Choose.
+    """
+
+    def __init__(self, value: Any, location: SourceLocation) -> None:
+        super().__init__(True, value, None)
+        self.location = location
+        self.origin = Origin(self.origin.pipeline, self.label, location)
+
+    __hash__ = Value.__hash__
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return "comparison" if isinstance(self.then, Condition) else "selection"
+
+
 def condition_of(cond: Any) -> Any:
     """Give the condition as data; an `If` statement stands for its own condition."""
     inner = getattr(cond, "cond", None)
     if isinstance(cond, Statement) and inner is not None and not isinstance(cond, Value):
         return inner
-    return cond if isinstance(cond, Condition) else with_references(cond)
+    return with_references(cond)
 
 
 def find_references(value: Any) -> Iterator[NodeRef | PlaceParam]:

@@ -5,12 +5,18 @@ Nothing heavy is imported until a command needs it: `dfmesh --help` loads typer 
 
 from __future__ import annotations
 
+import sys
+
 
 def main() -> None:
     """Run the command line; the entry point of the `dfmesh` script."""
-    from dfmesh.cli.app import app
+    try:
+        from dfmesh.cli.app import app
 
-    app()
+        app()
+    except KeyboardInterrupt:  # While that was loaded; commands report their own.
+        sys.stderr.write("interrupted\n")
+        sys.exit(130)
 
 
 __all__ = ["main"]

@@ -53,14 +53,15 @@ def compile_files(
 def load_pipeline(source: str, federation: Federation) -> Pipeline:
     """Read a pipeline from a JSON document, or have a Python file of the user make it.
 
-    The file is run, but starts no session; what it prints goes to standard error.
+    The file is run, but starts no session: where it would, it ends, if the pipeline is there by then. What it prints
+    goes to standard error.
 
     Args:
         source: Path of the file; `file.py:name` picks a function or variable of a Python file.
         federation: What `build(federation)` is given.
 
     Raises:
-        PipelineError: it is not a pipeline, or the file starts a session.
+        PipelineError: it is not a pipeline, or the file starts a session before there is one.
         CommandError: there is no such file or name, or the user's code raised an exception.
     """
     from dfmesh.api import Pipeline
@@ -71,7 +72,7 @@ def load_pipeline(source: str, federation: Federation) -> Pipeline:
     if path.suffix != ".py":
         return Pipeline.load(path)
     with own_standard_output():  # What the script prints is none of the command's own output.
-        module = _load(path)
+        module = _load(path, name)
         name = _pick(module, path, name)
         found = getattr(module, name)
         pipeline = found if isinstance(found, Pipeline) else _call(found, federation, path)
@@ -88,9 +89,9 @@ def _split(source: str) -> tuple[Path, str | None]:
     return Path(source), None
 
 
-def _load(path: Path) -> ModuleType:
+def _load(path: Path, name: str | None) -> ModuleType:
     """Run the user's file as a module, with its directory first on the module path, as Python does for scripts."""
-    from dfmesh.session.loading_scripts import no_sessions
+    from dfmesh.session.loading_scripts import SessionWhileLoadingError, no_sessions
 
     spec = importlib.util.spec_from_file_location(_MODULE, path.resolve())
     if spec is None or spec.loader is None:
@@ -101,6 +102,9 @@ def _load(path: Path) -> ModuleType:
     try:
         with no_sessions(str(path)):
             spec.loader.exec_module(module)
+    except SessionWhileLoadingError:
+        if not _named(module, name):
+            raise
     except DfmeshError:
         raise
     except (Exception, SystemExit) as error:
@@ -108,10 +112,15 @@ def _load(path: Path) -> ModuleType:
     return module
 
 
+def _named(module: ModuleType, name: str | None) -> str | None:
+    """Find what makes the pipeline, or is it; None if it is not there."""
+    return next((item for item in ((name,) if name else ("build", "pipeline")) if hasattr(module, item)), None)
+
+
 def _pick(module: ModuleType, path: Path, name: str | None) -> str:
-    for candidate in (name,) if name else ("build", "pipeline"):
-        if hasattr(module, candidate):
-            return candidate
+    found = _named(module, name)
+    if found is not None:
+        return found
     if name:
         raise UsageError(f"{path} has no {name!r}")
     raise CommandError(
@@ -161,7 +170,7 @@ def _read_sets(file: Path) -> list[dict[str, Any]]:
     from dfmesh import values
 
     try:
-        document = values.from_json(json.loads(file.read_text("utf-8")))
+        document = values.from_json(json.loads(file.read_text("utf-8-sig")))
     except (OSError, ValueError, DfmeshError) as error:
         raise CommandError(f"cannot read parameters from {file}: {error}") from error
     sets = document if isinstance(document, list) else [document]

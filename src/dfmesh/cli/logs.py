@@ -33,7 +33,7 @@ def show_lines(site: str | None, job: str | None, wanted: str | None, *, follow:
     try:
         host = Host(wanted)
     except SessionError:
-        if wanted is None or job is not None or follow or not _show_kept(site, wanted):
+        if wanted is None or follow or not _show_kept(site, job, wanted):
             raise
         return
     if site is not None and site not in (*host.record.sites, "host"):
@@ -47,21 +47,33 @@ def show_lines(site: str | None, job: str | None, wanted: str | None, *, follow:
                 raise printer.error
 
 
-def _show_kept(site: str | None, wanted: str) -> bool:
-    """Show what is kept of a host that is not up; False if there is nothing."""
+def _show_kept(site: str | None, job: str | None, wanted: str) -> bool:
+    """Show what is kept of a host that is not up; False if there is nothing.
+
+    Raises:
+        SessionError: there is no such job.
+    """
     from dfmesh.targets.up.directories import host_name, state_directory
     from dfmesh.targets.up.site_log import read_log
 
     name = host_name(Path(wanted)) if os.path.isfile(wanted) else os.path.basename(wanted)
-    directory = state_directory(name) / "lines"
-    if not directory.is_dir():
+    kept = state_directory(name)
+    if not (kept / "lines").is_dir():
         return False
+    directory = kept / "lines" if job is None else _lines_of(job, kept / "jobs")
     printer = _Printer(site)
     position, data = 0, b"."
     while data:
         data, position = read_log(directory, position, _PART_SIZE)
         printer.take(data, not data)
     return True
+
+
+def _lines_of(job: str, jobs: Path) -> Path:
+    from dfmesh.targets.up.job_store import pick
+    from dfmesh.targets.up.journal import LOG
+
+    return jobs / pick(job, [path.name for path in jobs.iterdir()] if jobs.is_dir() else []) / LOG
 
 
 class _Printer:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
-    from dfmesh.engine.messages import SiteReport
+    from dfmesh.engine.message_parts import SiteReport
     from dfmesh.session import Job
 
 REFRESH_SECONDS = 0.25

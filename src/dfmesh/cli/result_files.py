@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import re
+import shutil
+import tempfile
+from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dfmesh import values
+from dfmesh.api import is_unicode
 from dfmesh.cli.failures import CommandError, UsageError
 
 if TYPE_CHECKING:
     from dfmesh.session import ResultItem
 
 INDEX = "index.json"
+DRAFT = ".part"
+"""Directory in that of a place where a file is until it is whole, so that nobody takes a part of a result for it."""
+
 LONGEST_NAME = 100
 """Bytes of a part of a file name; file systems take 255 for all of it, some of them 143."""
 
@@ -41,17 +49,33 @@ _SIGNATURES = (
 )
 
 
-def check_directory(directory: Path) -> None:
+def check_directory(directory: Path, files: Iterable[str] = ()) -> None:
     """Check, before a job runs, that results can be written to a directory, which need not be there yet.
+
+    Args:
+        directory: The directory.
+        files: Names of files that will be written there, or replaced.
 
     Raises:
         UsageError: they cannot.
     """
-    there = next(path for path in (directory, *directory.absolute().parents) if path.exists() or path.is_symlink())
+    try:
+        there = next(path for path in (directory, *directory.absolute().parents) if path.exists() or path.is_symlink())
+    except OSError as error:
+        raise UsageError(f"--out {directory}: {error.strerror}") from error
     if not there.is_dir():
         raise UsageError(f"--out {directory}: {there} is no directory")
     if not os.access(there, os.W_OK | os.X_OK):
         raise UsageError(f"--out {directory}: {there} may not be written to")
+    try:
+        tempfile.TemporaryFile(dir=there).close()  # Rights do not tell of file systems that take no files.
+    except OSError as error:
+        raise UsageError(f"--out {directory}: {there} takes no files: {error.strerror}") from error
+    for path in (directory / name for name in files):
+        if path.exists() and not path.is_file():
+            raise UsageError(f"--out {directory}: {path} is in the way of a file of that name")
+        if path.exists() and not os.access(path, os.W_OK):
+            raise UsageError(f"--out {directory}: {path} may not be written to")
 
 
 class ResultFiles:
@@ -87,10 +111,14 @@ class ResultFiles:
         suffix = f"-{safe_name(item.node)}" if item.place in self._several else ""
         stem = "-".join(f"{part:04d}" for part in item.frame) + suffix
         folder = self.directory / self._folder(item.place)
+        draft = folder / DRAFT
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            path = write_value(item.value, folder / stem)
+            draft.mkdir(parents=True, exist_ok=True)
+            written = write_value(item.value, draft / stem)
+            path = folder / written.name
+            os.replace(written, path)
         except Exception as error:  # The libraries that write tables and grids raise what they like.
+            shutil.rmtree(draft, ignore_errors=True)
             raise CommandError(f"cannot write a result of {item.place!r} to {folder}: {error}") from error
         entry = {
             "place": item.place,
@@ -128,11 +156,15 @@ class ResultFiles:
         path = self.directory / INDEX
         results = sorted(self.entries, key=lambda entry: (entry["place"], entry["frame"], entry["node"]))
         draft = path.with_suffix(".json.part")
+        for folder in self._folders.values():
+            shutil.rmtree(self.directory / folder / DRAFT, ignore_errors=True)
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             draft.write_text(json.dumps({**more, "results": results}, indent=2) + "\n", "utf-8")
             os.replace(draft, path)
         except OSError as error:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
             raise CommandError(f"cannot write {path}: {error}") from error
         return path
 
@@ -163,7 +195,7 @@ def write_value(value: Any, stem: Path) -> Path:
     """
     if isinstance(value, bytes | bytearray | memoryview):
         return _write(stem, sniff(bytes(value[:16])), bytes(value))
-    if isinstance(value, str):
+    if isinstance(value, str) and is_unicode(value):
         return _write(stem, "txt", value.encode("utf-8"))
     libraries = {cls.__module__.partition(".")[0] for cls in type(value).__mro__}
     if "pyarrow" in libraries and type(value).__name__ in ("Table", "RecordBatch"):
@@ -178,7 +210,10 @@ def write_value(value: Any, stem: Path) -> Path:
             with path.open("wb") as file:
                 np.save(file, value, allow_pickle=False)
             return path
-    text = json.dumps(values.to_json(value), indent=2, ensure_ascii=False)
+    document = values.to_json(value)
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    if not is_unicode(text):  # It has lone surrogates, which JSON can write escaped only.
+        text = json.dumps(document, indent=2)
     return _write(stem, "json", f"{text}\n".encode())
 
 

@@ -13,6 +13,7 @@ from dfmesh.cli.clock import seconds_since_start
 from dfmesh.cli.failures import EXIT_INTERRUPTED, CommandError, print_error
 from dfmesh.cli.interrupting import CancelOnInterrupt, DetachOnInterrupt
 from dfmesh.cli.progress import JobView, LiveProgress
+from dfmesh.cli.result_files import check_directory
 from dfmesh.errors import SessionError
 from dfmesh.targets import is_hosted
 
@@ -36,10 +37,12 @@ def run_weather_day(out: Path, target: str, job_id: str | None = None) -> None:
     Raises:
         CommandError: the example or Pillow is not installed.
         JobError: an operation failed.
+        UsageError: nothing can be written there.
         SystemExit: the user has seen enough of a job of before; it goes on.
     """
     if importlib.util.find_spec("PIL") is None:
         raise CommandError("the weather day draws its maps with Pillow: pip install 'dfmesh[weather]'")
+    check_directory(out, ["index.html", *(f"map-{hour:02d}.png" for hour in range(24))])
     example = load_example(find_example())
     watcher = _Watcher(is_new=job_id is None, is_hosted=is_hosted(target))
     try:

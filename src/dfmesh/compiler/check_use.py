@@ -22,6 +22,7 @@ from dfmesh.api import (
 )
 from dfmesh.api.conditions import Condition
 from dfmesh.errors import Fault
+from dfmesh.netir import Port
 
 
 def use_warnings(pipeline: Pipeline) -> list[Fault]:
@@ -41,6 +42,8 @@ def use_warnings(pipeline: Pipeline) -> list[Fault]:
         _warning(statement, f"{statement.label} is never reached: {why}", "leave it out, or change the condition")
         for statement, why in _unreached(pipeline.body)
     ]
+    warnings += [fault for statement in pipeline.statements() for fault in _without_effect(statement)]
+    warnings += _gathered_elements(pipeline.body)
     return sorted(warnings, key=lambda fault: fault.location.line if fault.location else 0)
 
 
@@ -58,6 +61,48 @@ def _is_unused(statement: Statement, used: set[NodeId]) -> bool:
 def _unused(statement: Statement) -> Fault:
     hint = "yield it or pass it on; leave it out if it is not called for what it does besides"
     return _warning(statement, f"the value of {statement.label} is not used", hint)
+
+
+def _without_effect(statement: Statement) -> Iterator[Fault]:
+    if isinstance(statement, If) and not statement.body and not (statement.otherwise and statement.otherwise.body):
+        what = "nothing depends on this If: no statement stands in it, and a name for a value is none"
+        yield _warning(statement, what, _MAKE_IT)
+
+
+def _gathered_elements(body: Sequence[Statement]) -> Iterator[Fault]:
+    """Iterate over warnings for lists of all elements of a loop with branches, as if a name were a statement."""
+    loops: dict[NodeId, ForEach] = {}
+    for statement in body:
+        if isinstance(statement, ForEach):
+            loops[statement.node_id] = statement
+        elif isinstance(statement, Collect) and _is_element(statement.value, statement.loop):
+            branch = next((inner for inner in _walk(loops.get(statement.loop)) if isinstance(inner, If)), None)
+            if branch is not None:
+                what = f"this collects every element, whatever the If ({branch.location or branch.node_id}) says"
+                yield _warning(statement, what, _MAKE_IT)
+        for inner in _blocks(statement):
+            yield from _gathered_elements(inner)
+
+
+_MAKE_IT = "under it write `kept = x.element`, not `kept = x`, where x is the element of a loop"
+
+
+def _is_element(value: object, loop: NodeId) -> bool:
+    return isinstance(value, NodeRef) and (value.node, value.port, value.select) == (loop, Port.ELEMENT, ())
+
+
+def _blocks(statement: Statement) -> Iterator[list[Statement]]:
+    if isinstance(statement, Block):
+        yield statement.body
+    if isinstance(statement, If) and statement.otherwise is not None:
+        yield statement.otherwise.body
+
+
+def _walk(statement: Statement | None) -> Iterator[Statement]:
+    for block in _blocks(statement) if statement is not None else ():
+        for inner in block:
+            yield inner
+            yield from _walk(inner)
 
 
 def _unreached(body: Sequence[Statement]) -> Iterator[tuple[Statement, str]]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from dfmesh import values
-from dfmesh.api import NO_DEFAULT, NodeId, Operation, Pipeline, PlaceParam, Reduce, did_you_mean, node_text
+from dfmesh.api import NO_DEFAULT, ForEach, NodeId, Operation, Pipeline, PlaceParam, Reduce, did_you_mean, node_text
 from dfmesh.compiler.candidates import operation_name
 from dfmesh.compiler.costs import Costs
 from dfmesh.compiler.graph import Graph
 from dfmesh.compiler.idempotence import mark_idempotent
 from dfmesh.compiler.interfaces import state_interfaces
+from dfmesh.compiler.loop_sequences import sequence_fit
 from dfmesh.compiler.lower import lower
 from dfmesh.compiler.measured import NOTHING_MEASURED, MeasuredCosts, pipeline_key
 from dfmesh.compiler.placement import Objective, Placement, place
@@ -64,15 +65,18 @@ class CompiledPipeline:
         text = node_text(node_id)
         return next(self.placement.sites[node.index] for node in self.graph.nodes if node.node == text)
 
-    def parameter_set(self, given: Mapping[str, Any], *, spelling: str = "{}=...") -> dict[str, Any]:
+    def parameter_set(
+        self, given: Mapping[str, Any], *, spelling: str = "{}=...", complete: bool = True
+    ) -> dict[str, Any]:
         """Check one parameter set and fill in defaults.
 
         Args:
             given: Values by parameter name.
             spelling: How the user gives a parameter, with `{}` for its name, for messages.
+            complete: Whether all parameters must be given that have no default.
 
         Raises:
-            PipelineError: parameters are missing, unknown, or cannot be sent.
+            PipelineError: parameters are missing, unknown, of the wrong type, or cannot be sent.
         """
         faults = [
             Fault(f"the pipeline has no parameter {name!r}", hint=_suggestion(name, self.parameters))
@@ -85,6 +89,8 @@ class CompiledPipeline:
                 filled[name] = given[name]
             elif parameter.default is not NO_DEFAULT:
                 filled[name] = parameter.default
+            elif not complete:
+                continue
             else:
                 what = f"the parameter {name!r} is not given"
                 faults.append(Fault(what, self._missing(name), hint=f"give {spelling.format(name)}"))
@@ -95,14 +101,18 @@ class CompiledPipeline:
         return filled
 
     def parameter_sets(
-        self, sets: Sequence[Mapping[str, Any]], *, spelling: str = "{}=...", location: SourceLocation | None = None
+        self,
+        sets: Sequence[Mapping[str, Any]],
+        *,
+        spelling: str = "{}=...",
+        location: Callable[[], SourceLocation] | None = None,
     ) -> Iterator[dict[str, Any]]:
         """Check parameter sets and iterate over them, filled in; what is wrong with any is raised at the end.
 
         Args:
             sets: As `parameter_set` takes one.
             spelling: As there.
-            location: Where the user gave them, for faults that have no place of their own.
+            location: Tells where the user gave them, for faults that have no place of their own.
 
         Raises:
             PipelineError: some do not fit; names them by their numbers, counted from 0, where there are several.
@@ -117,7 +127,7 @@ class CompiledPipeline:
             if not misfits:
                 yield filled
         if misfits:
-            raise parameters_error(misfits, len(sets), location)
+            raise parameters_error(misfits, len(sets), None if location is None else location())
 
     def _missing(self, name: str) -> SourceLocation | None:
         """Find where the pipeline first takes a parameter."""
@@ -142,10 +152,10 @@ class CompiledPipeline:
 
 @dataclass(frozen=True)
 class ParameterUse:
-    """An argument of an operation for which a parameter of the pipeline stands.
+    """An argument of an operation, or the sequence of a loop, for which a parameter of the pipeline stands.
 
     Attributes:
-        operation: Name of the operation.
+        operation: Name of the operation, or `ForEach`.
         argument: Name of its parameter.
         fit: What fits it.
         location: Where the user wrote it.
@@ -240,7 +250,11 @@ def compile_pipeline(
 
 def _parameter_uses(pipeline: Pipeline, federation: FederationConfig) -> dict[str, list[ParameterUse]]:
     uses: dict[str, list[ParameterUse]] = {}
+    in_no_block = {id(statement) for statement in pipeline.body}
     for statement in pipeline.statements():
+        if isinstance(statement, ForEach) and isinstance(statement.seq, PlaceParam) and not statement.seq.select:
+            loop = sequence_fit(in_block=id(statement) not in in_no_block)
+            uses.setdefault(statement.seq.place, []).append(ParameterUse("ForEach", "seq", loop, statement.location))
         if not isinstance(statement, Operation | Reduce):
             continue
         operation = operation_name(statement.operation, federation)

@@ -89,11 +89,7 @@ class Costs:
     @property
     def has_residency(self) -> bool:
         """Whether any site or adapter says where its results may go."""
-        return any(
-            site.residency is not None or any(adapter.residency is not None for adapter in interface.values())
-            for site in self._federation.sites.values()
-            for interface in (site.interface, *(provider.interface for provider in site.providers.values()))
-        )
+        return self._federation.has_residency
 
     def residency(self, node: Node, site: str) -> ResidencyRule | None:
         """Where the value of a node may go if it is made at a site; None if anywhere."""

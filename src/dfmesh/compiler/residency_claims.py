@@ -9,7 +9,7 @@ import msgspec
 from dfmesh.compiler.costs import Costs
 from dfmesh.compiler.graph import Graph
 from dfmesh.errors import DfmeshError
-from dfmesh.netir import NetIR, follow
+from dfmesh.netir import NetIR, follow, may_have, sites_among
 
 
 def state_residency(nets: Mapping[str, NetIR], graph: Graph, costs: Costs) -> dict[str, NetIR]:
@@ -26,7 +26,7 @@ def state_residency(nets: Mapping[str, NetIR], graph: Graph, costs: Costs) -> di
     if not costs.has_residency:
         return dict(nets)
     made = {
-        transition.id: frozenset((site, *rule.sites))
+        transition.id: may_have(site, rule.sites)
         for site, net in nets.items()
         for transition in net.transitions
         if (rule := costs.residency(graph.nodes[transition.id], site)) is not None
@@ -36,7 +36,7 @@ def state_residency(nets: Mapping[str, NetIR], graph: Graph, costs: Costs) -> di
         breach = bound.breaches[0]
         raise DfmeshError(
             f"{breach.sender.name} ({breach.sender.node}) would send to {breach.destination} what may only be at "
-            f"{', '.join(sorted(breach.sites))}; this is a bug of dfmesh, please report it with the pipeline"
+            f"{', '.join(sites_among(breach.sites))}; this is a bug of dfmesh, please report it with the pipeline"
         )
     stated: dict[str, dict[int, tuple[str, ...]]] = {site: {} for site in nets}
     for site, net in nets.items():

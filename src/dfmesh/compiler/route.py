@@ -80,7 +80,6 @@ class _Routing:
         # Source, port, selector and destination of each send, with the places it feeds there.
         self.sends: dict[tuple[int, Port, Selector, str], list[int]] = {}
         self.live_places: set[int] = set()
-        self.selected_by: dict[tuple[int, Port, Selector, str], Node] = {}
 
     def nets(self) -> dict[str, NetIR]:
         for node in self.graph.nodes:
@@ -125,17 +124,14 @@ class _Routing:
             selector = edge.select if self.selects_at_source(node, edge) else ()
             key = (edge.source, edge.port, selector, site)
             self.sends.setdefault(key, []).append(place.id)
-            self.selected_by.setdefault(key, node)
         return place
 
     def routes(self) -> list[list[Route]]:
         routes: list[list[Route]] = [[] for _ in self.graph.nodes]
         for number, (key, places) in enumerate(sorted(self.sends.items(), key=lambda item: item[1])):
             source, port, selector, site = key
-            by = self.selected_by[key]
-            node, location = (by.node, by.location) if selector else ("", "")
             live = not selector and any(place in self.live_places for place in places)
-            routes[source].append(Route(number, port, site, selector, node, location, live))
+            routes[source].append(Route(number, port, site, selector, live))
             self.parts[site].arrivals[number] = Arrival(self.sites[source], tuple(places))
         return routes
 

@@ -20,6 +20,7 @@ from dfmesh.api import (
     NodeId,
     NodeRef,
     Operation,
+    Part,
     Pipeline,
     PlaceParam,
     Reduce,
@@ -35,6 +36,7 @@ from dfmesh.api import (
 )
 from dfmesh.compiler.check_calls import CallChecker, ValueChecker, at_most, is_int, is_number, shown
 from dfmesh.compiler.check_use import use_warnings
+from dfmesh.compiler.loop_sequences import loop_takes, sequence_fit
 from dfmesh.config import FederationConfig
 from dfmesh.errors import Fault, PipelineError, ValueEncodingError
 from dfmesh.netir import Field, Item, Port
@@ -271,6 +273,8 @@ class _Validator:
         inner = self.around[id(target)]
         if isinstance(target, ForEach):
             return "the element of a loop exists in its block only; use loop.collect(...) or loop.reduce(...)"
+        if inner and isinstance(inner[-1][0], If) and isinstance(target, Part):
+            return "join the branches with Choose(cond, a, b), or write that where it is used"
         if inner and isinstance(inner[-1][0], If):
             return "join the branches with Choose(cond, a, b)"
         if inner and isinstance(inner[-1][0], TryFromCache):
@@ -340,8 +344,18 @@ class _Validator:
         if statement.on_error not in ("fail", "skip", "collect"):
             self.fault(statement, f"ForEach: on_error={statement.on_error!r}", "give 'fail', 'skip' or 'collect'")
         sequence = statement.seq
-        if not isinstance(sequence, NodeRef | PlaceParam) and not _iterable(sequence):
+        if isinstance(sequence, PlaceParam):
+            self.check_default_sequence(statement, sequence)
+        elif not isinstance(sequence, NodeRef) and not loop_takes(sequence):
             self.fault(statement, f"ForEach cannot go over {sequence!r:.80}", "give a list, or a reference to one")
+
+    def check_default_sequence(self, statement: ForEach, parameter: PlaceParam) -> None:
+        if parameter.default is NO_DEFAULT or parameter.select:
+            return
+        mismatch = sequence_fit(in_block=bool(self.around[id(statement)])).judge(parameter.default)
+        if mismatch:
+            what = f"ForEach cannot go over the default of parameter {parameter.place!r}, which {mismatch}"
+            self.fault(statement, what, "give a list as its default, or none")
 
 
 _VALUES: dict[type[Statement], str] = {
@@ -350,12 +364,6 @@ _VALUES: dict[type[Statement], str] = {
     WriteToCache: "use the value of the TryFromCache, behind its block",
 }
 """What to use instead of a statement that has no value."""
-
-
-def _iterable(value: Any) -> bool:
-    # Tables and batches of Arrow are sequences of rows to ForEach, though Python does not iterate them.
-    iterable = hasattr(value, "__iter__") or hasattr(value, "to_batches") or hasattr(value, "to_pylist")
-    return iterable and not isinstance(value, str | bytes | bytearray)
 
 
 def _described(statement: Statement) -> str:

@@ -95,6 +95,15 @@ class FederationConfig:
         """Version of the federation's own interface; empty if the file does not say."""
         return str(self.info.get("api-version", self.info.get("api_version", "")))
 
+    @property
+    def has_residency(self) -> bool:
+        """Whether any site or adapter says where its results may go."""
+        return any(
+            site.residency is not None or any(adapter.residency is not None for adapter in interface.values())
+            for site in self.sites.values()
+            for interface in (site.interface, *(provider.interface for provider in site.providers.values()))
+        )
+
     def offers(self, operation: str, provider: str | None = None) -> list[str]:
         """Tell which sites offer an operation.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 
+from dfmesh.engine.frame_run import FrameRun
+from dfmesh.engine.intervals import Intervals
 from dfmesh.netir import Frame
 
 MOST_RECENT = 4096
@@ -26,14 +27,23 @@ class AnnouncedResults:
 
     def add(self, node: str, frame: Frame) -> bool:
         """Note a result; False if it was noted before."""
-        of_frame = self._frames.get(frame[0])
+        return self._numbers(node, frame[0], frame[:-1]).add(frame[-1])
+
+    def add_all(self, node: str, frames: FrameRun) -> list[int]:
+        """Note results of one top-level frame; give the positions of those that were noted before."""
+        first, stop = frames.first, frames.first + frames.count
+        numbers = self._numbers(node, frames[0][0], frames.around)
+        known = numbers.overlap(first, stop)
+        numbers.add_all(first, stop)
+        return [number - first for start, end in known for number in range(start, end)]
+
+    def _numbers(self, node: str, top: int, rest: Frame) -> Intervals:
+        of_frame = self._frames.get(top)
         if of_frame is None:
-            of_frame = self._frames[frame[0]] = _OfFrame()
-        key = (node, frame[:-1])
+            of_frame = self._frames[top] = _OfFrame()
+        key = (node, rest)
         numbers = of_frame.recent.get(key)
-        if numbers is None:
-            numbers = of_frame.list_of(key)
-        return numbers.add(frame[-1])
+        return of_frame.list_of(key) if numbers is None else numbers
 
     def forget(self, frame: Frame) -> None:
         """Drop what is noted of a top-level frame."""
@@ -70,7 +80,7 @@ class _OfFrame:
         node, rest = key
         counts = self._settled.get((node, rest[:-1]))
         if counts is not None and rest[-1] < len(counts) and counts[rest[-1]]:
-            numbers.fill(counts[rest[-1]])
+            numbers.add_all(0, counts[rest[-1]])
             counts[rest[-1]] = 0
         return numbers
 
@@ -78,7 +88,7 @@ class _OfFrame:
         """Keep the older half in less room, as far as that is possible; lists with gaps stay as they are."""
         for key in list(self.recent)[: self._most // 2]:
             node, rest = key
-            count = self.recent[key].whole
+            count = _whole(self.recent[key])
             if count and len(rest) > 1:
                 del self.recent[key]
                 counts = self._settled.setdefault((node, rest[:-1]), array("I"))
@@ -87,46 +97,6 @@ class _OfFrame:
         self._most = max(MOST_RECENT, 2 * len(self.recent))
 
 
-class Intervals:
-    """A set of whole numbers as intervals `[start, end)` that do not touch."""
-
-    __slots__ = ("_ends", "_starts")
-
-    def __init__(self) -> None:
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-
-    @property
-    def whole(self) -> int:
-        """How many numbers there are, if they are the first ones; else 0."""
-        return self._ends[0] if self._starts == [0] and self._ends[0] < _LARGEST else 0
-
-    def fill(self, count: int) -> None:
-        """Begin with the first numbers."""
-        self._starts, self._ends = [0], [count]
-
-    def add(self, number: int) -> bool:
-        """Add a number; False if it was there."""
-        starts, ends = self._starts, self._ends
-        if ends and ends[-1] == number:  # the next one of a loop
-            ends[-1] = number + 1
-            return True
-        place = bisect_right(starts, number)
-        if place and number < ends[place - 1]:
-            return False
-        after_one = place > 0 and ends[place - 1] == number
-        before_one = place < len(starts) and starts[place] == number + 1
-        if after_one and before_one:
-            ends[place - 1] = ends.pop(place)
-            del starts[place]
-        elif after_one:
-            ends[place - 1] = number + 1
-        elif before_one:
-            starts[place] = number
-        else:
-            starts.insert(place, number)
-            ends.insert(place, number + 1)
-        return True
-
-    def __len__(self) -> int:
-        return len(self._starts)
+def _whole(numbers: Intervals) -> int:
+    """Give how many numbers there are, if they are the first ones; else 0."""
+    return numbers.ends[0] if numbers.starts == [0] and numbers.ends[0] < _LARGEST else 0

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from dfmesh.engine.messages import Failure
+from dfmesh.engine.message_parts import Failure
 from dfmesh.netir import Call, NetIR, Reduce, Transition
 
 MAX_FRUITLESS = 5
 """How many attempts in a row may end with the loss of a site and bring nothing new; the job is likely to be why."""
 
 _MARK = "#"
-
-_REMEMBERED = 256
-_known: dict[int, tuple[NetIR, tuple[Transition, ...]]] = {}
-"""What must not run twice, by net: the same nets are looked at for every job."""
 
 
 def attempt_id(job: str, submission: int, attempt: int) -> str:
@@ -85,12 +81,7 @@ def once_only(nets: Iterable[NetIR]) -> tuple[tuple[NetIR, Transition], ...]:
 
 
 def _once_in(net: NetIR) -> tuple[Transition, ...]:
-    known = _known.get(id(net))
-    if known is None or known[0] is not net:
-        if len(_known) >= _REMEMBERED:
-            _known.clear()
-        known = _known[id(net)] = (net, tuple(filter(runs_once, net.transitions)))
-    return known[1]
+    return tuple(filter(runs_once, net.transitions))
 
 
 def survivable(nets: Mapping[str, NetIR]) -> frozenset[str]:

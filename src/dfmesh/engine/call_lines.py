@@ -11,7 +11,7 @@ from contextlib import suppress
 import msgspec
 
 from dfmesh.engine.adapters.hidden_secrets import HIDDEN_SECRETS
-from dfmesh.engine.messages import JobLine
+from dfmesh.engine.message_parts import JobLine
 from dfmesh.netir import Frame
 
 MOST_PER_SECOND = 1000
@@ -81,7 +81,7 @@ class CallLines:
             logger: Name of the logger; empty if it was printed.
             text: Some lines, the last of which may not be at its end yet.
         """
-        key = (call, source, logger)
+        key = (call, source, HIDDEN_SECRETS.hide(logger))
         text = HIDDEN_SECRETS.hide(text)
         with self._lock:
             if self._closed:
@@ -207,3 +207,12 @@ class CallLines:
             self._armed = self._armed or bool(self._unfinished)
             self.flush(unfinished=True)
             self._closed = True
+            self._whose, self._send = _nobody, _nowhere
+
+
+def _nobody(_call: int) -> Whose | None:
+    return None
+
+
+def _nowhere(_lines: tuple[JobLine, ...], _dropped: int) -> None:
+    pass

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
+from dfmesh.engine.frame_run import FrameRun
 from dfmesh.netir import Frame
+
+RUN = 256
+"""Most calls in one slot."""
 
 
 class CallLog(Protocol):
@@ -15,16 +18,16 @@ class CallLog(Protocol):
         """Note a call and return the slot in which it stands."""
         ...
 
-    def all_started(self, job: str, transition: int, frames: Sequence[Frame]) -> list[int]:
-        """Note calls and return their slots."""
+    def run_started(self, job: str, transition: int, frames: FrameRun) -> int:
+        """Note at most `RUN` calls in one slot, which is returned."""
+        ...
+
+    def run_left(self, slot: int, left: int) -> None:
+        """Note which of the calls in a slot still go on, as bits from the lowest on."""
         ...
 
     def ended(self, slot: int) -> None:
-        """Strike out the call in a slot."""
-        ...
-
-    def all_ended(self, slots: list[int]) -> None:
-        """Strike out the calls in these slots."""
+        """Strike out what is in a slot."""
         ...
 
 
@@ -35,12 +38,12 @@ class NoCallLog:
         """Note nothing."""
         return 0
 
-    def all_started(self, job: str, transition: int, frames: Sequence[Frame]) -> list[int]:
+    def run_started(self, job: str, transition: int, frames: FrameRun) -> int:
         """Note nothing."""
-        return [0] * len(frames)
+        return 0
+
+    def run_left(self, slot: int, left: int) -> None:
+        """Note nothing."""
 
     def ended(self, slot: int) -> None:
-        """Strike out nothing."""
-
-    def all_ended(self, slots: list[int]) -> None:
         """Strike out nothing."""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from dfmesh.engine.adapters import Adapter, AdapterKind, Raised
 from dfmesh.engine.call_limits import CallLimits, Limits
 from dfmesh.engine.call_lines import Whose
-from dfmesh.engine.messages import Failure, JobLine
+from dfmesh.engine.message_parts import Failure, JobLine
 
 ASYNC = (AdapterKind.COROUTINE, AdapterKind.ASYNC_GENERATOR)
 """Adapters that run on the event loop."""
+
+
+BRIEF = 0.0005
+"""Seconds that a call takes on average, below which one thread makes many calls one after the other."""
 
 
 class CallOutcome(Protocol):
@@ -36,7 +41,7 @@ class CallOutcome(Protocol):
         """The call has taken items of a stream that it is fed with."""
         ...
 
-    def all_returned(self, calls: list[int], given: list[Any], seconds: list[float]) -> None:
+    def all_returned(self, calls: Sequence[int], given: list[Any], seconds: list[float]) -> None:
         """Calls have ended with values."""
         ...
 
@@ -57,6 +62,43 @@ class CallOutcome(Protocol):
         ...
 
 
+class Nobody:
+    """The outcome of calls whose job has ended: nobody hears of them."""
+
+    def returned(self, call: int, value: Any, seconds: float) -> None:
+        """As `CallOutcome.returned`."""
+
+    def raised(self, call: int, raised: Raised, seconds: float) -> None:
+        """As `CallOutcome.raised`."""
+
+    def streams(self, call: int) -> None:
+        """As `CallOutcome.streams`."""
+
+    def broken(self, call: int, failure: Failure, seconds: float) -> None:
+        """As `CallOutcome.broken`."""
+
+    def taken(self, call: int, index: int, count: int) -> None:
+        """As `CallOutcome.taken`."""
+
+    def all_returned(self, calls: Sequence[int], given: list[Any], seconds: list[float]) -> None:
+        """As `CallOutcome.all_returned`."""
+
+    def items(self, call: int, given: list[Any], seconds: float, *, more: bool) -> None:
+        """As `CallOutcome.items`."""
+
+    def exhausted(self, call: int) -> None:
+        """As `CallOutcome.exhausted`."""
+
+    def whose(self, call: int) -> Whose | None:
+        """As `CallOutcome.whose`."""
+
+    def said(self, lines: tuple[JobLine, ...], dropped: int) -> None:
+        """As `CallOutcome.said`."""
+
+
+NOBODY: CallOutcome = Nobody()
+
+
 class CallPlan:
     """How the calls of one transition are made.
 
@@ -69,9 +111,22 @@ class CallPlan:
         simple: One attempt of a plain function, without a time-out: needs no task.
         limits: What its calls have to keep to; None if to nothing, or as long as that is not known.
         loading: Seconds that it took to load the adapter, if that was done for the present job.
+        leaves: Whether what the calls give goes, as a whole, to other sites.
+        brief: Whether its calls take so little time that one thread had better make many of them.
     """
 
-    __slots__ = ("adapter", "limits", "loading", "operation", "provider", "retries", "simple", "timeout")
+    __slots__ = (
+        "adapter",
+        "brief",
+        "leaves",
+        "limits",
+        "loading",
+        "operation",
+        "provider",
+        "retries",
+        "simple",
+        "timeout",
+    )
 
     def __init__(self, operation: str, provider: str | None, retries: int, timeout: float | None) -> None:
         self.operation = operation
@@ -82,6 +137,8 @@ class CallPlan:
         self.simple = False
         self.limits: Limits | None = None
         self.loading = 0.0
+        self.leaves = False
+        self.brief = True
 
     def load(self, adapter: Adapter, limits: CallLimits | None = None) -> Adapter:
         """Note the adapter, and what its calls have to keep to at this site."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from dfmesh.engine.adapters import ThisCall
 from dfmesh.engine.call_limits import Limits, Permit
+from dfmesh.engine.call_run import CallRun
 from dfmesh.engine.unstoppable_tasks import cancel_for_good
 from dfmesh.engine.worker_thread import Done, Work
 from dfmesh.engine.worker_threads import WorkerThreads
@@ -20,6 +21,8 @@ TOO_LONG = "it took longer than its timeout"
 
 class CallTimeoutError(DfmeshError):
     """A call took longer than its `timeout`."""
+
+    shows_no_value = True
 
 
 class EscapedError(Exception):
@@ -41,6 +44,7 @@ class CallWork:
         loop: The event loop.
         tasks: By call.
         working: What runs on a thread, by call.
+        runs: Runs of calls on threads.
         in_tasks: What async adapters see of their calls.
         closed: Whether the job has ended, and nothing is to be told any more.
     """
@@ -55,6 +59,7 @@ class CallWork:
         self.loop = asyncio.get_running_loop()
         self.tasks: dict[int, asyncio.Task[None]] = {}
         self.working: dict[int, Work] = {}
+        self.runs: dict[CallRun, None] = {}
         self.in_tasks: dict[int, ThisCall] = {}
         self.closed = False
         self._permits: dict[int, Permit] = {}
@@ -186,9 +191,11 @@ class CallWork:
     def close(self) -> None:
         """Stop all that goes on."""
         self.closed = True
+        if not (self.working or self.runs or self.tasks or self._permits or self._apart or self.in_tasks):
+            return
         for waiting in list(self._permits):
             self.forget_turn(waiting)
-        for work in self.working.values():
+        for work in (*self.working.values(), *self.runs):
             self.stop(work)
         for call, task in self.tasks.items():
             cancel_for_good(task, self.in_tasks[call].operation if call in self.in_tasks else "", JOB_ENDED)

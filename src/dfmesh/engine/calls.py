@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
@@ -16,16 +17,17 @@ from dfmesh.engine.adapters.present_call import in_this_task
 from dfmesh.engine.adapters.raised import RemoteRaised
 from dfmesh.engine.call_limits import CallLimits, Permit
 from dfmesh.engine.call_lines import CallLines
-from dfmesh.engine.call_plan import ASYNC, CallOutcome, CallPlan
+from dfmesh.engine.call_plan import ASYNC, BRIEF, NOBODY, CallOutcome, CallPlan
+from dfmesh.engine.call_run import CallRun
 from dfmesh.engine.call_work import TOO_LONG, CallTimeoutError, CallWork, EscapedError, over
 from dfmesh.engine.generators import Generators, is_stream
 from dfmesh.engine.live_input import StreamBrokenError
 from dfmesh.engine.live_inputs import LiveInputs
-from dfmesh.engine.messages import Failure
+from dfmesh.engine.message_parts import Failure
 from dfmesh.engine.pulling import OpenStream
 from dfmesh.engine.tokens import StreamInput
 from dfmesh.engine.unstoppable_tasks import cancel_for_good
-from dfmesh.engine.worker_thread import Done, Ended
+from dfmesh.engine.worker_thread import Done, Ended, Work
 from dfmesh.engine.worker_threads import WorkerThreads
 from dfmesh.errors import DfmeshError
 from dfmesh.processes.forked_child import ending_in_children
@@ -38,12 +40,11 @@ FIRST_BACKOFF = 0.1
 """Seconds before the first retry of a failed call; doubled for each further one."""
 
 
-class Calls:
-    """The calls of one job at one site.
+_MAKING_LINES = threading.RLock()  # A finaliser that prints may run while it is held.
 
-    Attributes:
-        lines: What they print and log.
-    """
+
+class Calls:
+    """The calls of one job at one site."""
 
     def __init__(
         self,
@@ -69,8 +70,8 @@ class Calls:
         self._outcome = outcome
         self._work = CallWork(threads)
         self._inputs = LiveInputs(self._taken, threads.waiting)
-        self._generators = Generators(self._work, self._inputs, outcome, self._raised)
-        self.lines = CallLines(self._work.loop, outcome.whose, outcome.said)
+        self._made_generators: Generators | None = None  # Made when the first call returns one.
+        self._made_lines: CallLines | None = None  # Made when a call says something.
 
     def start(self, call: int, plan: CallPlan, arguments: dict[str, Any], fed: tuple[int, ...] = ()) -> None:
         """Begin a call.
@@ -106,28 +107,32 @@ class Calls:
             plan: How they are made.
             arguments: Of each, by parameter name.
         """
-        functions = self._bound(first, plan, arguments)
-        if functions is None:
+        adapter = self._loaded(plan)
+        keywords = None if adapter is None else self._bound(plan, adapter, arguments)
+        if adapter is None or keywords is None:
             for call, given in enumerate(arguments, first):
                 self.start(call, plan, given)
-            return
-        work = self._threads.submit_all(functions, plan.operation)
-        self._work.working.update(zip(range(first, first + len(work)), work, strict=True))
+        elif plan.brief:
+            run = CallRun(self, plan, first, adapter.call, keywords)
+            self._work.runs[run] = None
+            self._threads.submit_run(run)
+        else:
+            functions: list[tuple[Callable[[], Any], Done]] = [
+                (partial(adapter.call, **given), Ended(self, call, plan)) for call, given in enumerate(keywords, first)
+            ]
+            work = self._threads.submit_all(functions, plan.operation)
+            self._work.working.update(zip(range(first, first + len(work)), work, strict=True))
 
-    def _bound(
-        self, first: int, plan: CallPlan, arguments: list[dict[str, Any]]
-    ) -> list[tuple[Callable[[], Any], Done]] | None:
-        """Give what to run for several calls; None if they are to be begun one by one."""
-        adapter = self._loaded(plan)
-        if adapter is None or not plan.simple or plan.limits is not None:
+    def _bound(self, plan: CallPlan, adapter: Adapter, arguments: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
+        """Give the keywords of several calls; None if they are to be begun one by one."""
+        if not plan.simple or plan.limits is not None:
             return None
         if PickledObject in set(map(type, chain.from_iterable(map(dict.values, arguments)))):
             return None
         try:
-            functions = adapter.bind_all(arguments)
+            return adapter.bind_all(arguments)
         except Exception:
             return None
-        return [(function, Ended(self, call, plan)) for call, function in enumerate(functions, first)]
 
     def _unpickled(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Put the objects in place of pickled arguments, if the site's owner allows that.
@@ -135,7 +140,7 @@ class Calls:
         Raises:
             PickleRefusedError: the owner does not.
         """
-        if not any(type(item) is PickledObject for item in arguments.values()):
+        if PickledObject not in map(type, arguments.values()):
             return arguments
         if not self._adapters.accepts_pickle:
             site = self._adapters.site_name
@@ -156,6 +161,12 @@ class Calls:
         if not self._work.closed:
             self._outcome.taken(call, index, count)
 
+    @property
+    def _generators(self) -> Generators:
+        if self._made_generators is None:
+            self._made_generators = Generators(self._work, self._inputs, self._outcome, self._raised)
+        return self._made_generators
+
     def pull(self, call: int, count: int = 1) -> None:
         """Let a generator produce its next items, at most `count`. Each is told of as soon as it is there."""
         self._generators.pull(call, count)
@@ -168,20 +179,35 @@ class Calls:
         """A call prints or logs; on any thread."""
         self.lines.say(call, source, logger, text)
 
+    @property
+    def lines(self) -> CallLines:
+        """What calls print and log; on any thread."""
+        if self._made_lines is None:
+            with _MAKING_LINES:
+                if self._made_lines is None:
+                    outcome = self._outcome
+                    self._made_lines = CallLines(self._work.loop, outcome.whose, outcome.said)
+        return self._made_lines
+
     def flush_lines(self) -> None:
         """Send what calls have said; none goes on."""
-        self.lines.flush(unfinished=True)
+        if self._made_lines is not None:
+            self._made_lines.flush(unfinished=True)
 
     def _this_call(self, call: int, plan: CallPlan) -> ThisCall:
-        return ThisCall(plan.operation, partial(self.lines.say, call))
+        return ThisCall(plan.operation, partial(self.say, call))
 
     def close(self) -> None:
         """Give up all calls, and stop those that go on; nothing is told about them any more."""
-        self.lines.close()
+        if self._made_lines is not None:
+            self._made_lines.close()
         self._inputs.close()
         self._work.close()
-        self._generators.close()
+        if self._made_generators is not None:
+            self._made_generators.close()
         self._work.working.clear()
+        self._work.runs.clear()
+        self._outcome = NOBODY  # Else we and who made us would wait for the garbage collector.
 
     async def ended(self) -> None:
         """Wait, after `close`, until nothing goes on any more, which may take for ever."""
@@ -338,6 +364,7 @@ class Calls:
         elif is_stream(value) and not isinstance(value, io.IOBase):  # An open file is no stream of lines.
             self._generators.open(call, self._open_stream(call, plan, value, seen))
         else:
+            plan.brief = seconds < BRIEF
             self._inputs.forget(call)
             self._outcome.returned(call, value, seconds)
 
@@ -350,14 +377,35 @@ class Calls:
 
     def calls_ended(self, ends: list[Ended], given: list[Any], seconds: list[float]) -> None:
         """Calls have ended with values."""
-        if self._work.closed or self._inputs or self._work.in_tasks or not values.is_unchanging(given):
+        if self._work.closed or self._inputs or self._work.in_tasks or not values.are_settled(given):
             for end, value, duration in zip(ends, given, seconds, strict=True):
                 end(value, None, duration)
             return
+        ends[0].plan.brief = sum(seconds) < BRIEF * len(seconds)
         calls = [end.call for end in ends]
         for call in calls:
             self._work.working.pop(call, None)
         self._outcome.all_returned(calls, given, seconds)
+
+    def run_ended(self, run: CallRun, first: int, given: list[Any], seconds: list[float]) -> None:
+        """Calls of a run have ended with values."""
+        if self._work.closed:
+            return
+        if self._inputs or self._work.in_tasks or not values.are_settled(given):
+            for call, (value, duration) in enumerate(zip(given, seconds, strict=True), first):
+                self.call_ended(call, run.plan, value, None, duration)
+            return
+        run.plan.brief = sum(seconds) < BRIEF * len(seconds)
+        self._outcome.all_returned(range(first, first + len(given)), given, seconds)
+
+    def run_split(self, run: CallRun, works: dict[int, Work]) -> None:
+        """Calls of a run go on as works of their own: one of it blocks."""
+        run.plan.brief = False
+        self._work.working.update(works)
+
+    def run_over(self, run: CallRun) -> None:
+        """A run is no longer to be stopped."""
+        self._work.runs.pop(run, None)
 
     def _raised(self, call: int, error: BaseException, seconds: float, calls: int = 1) -> None:
         self._inputs.forget(call)
@@ -374,6 +422,8 @@ class Calls:
 
 class PickleRefusedError(DfmeshError):
     """A pickled object was given to an adapter of a site that takes none."""
+
+    shows_no_value = True
 
 
 _STREAMING = (AdapterKind.GENERATOR, AdapterKind.ASYNC_GENERATOR)

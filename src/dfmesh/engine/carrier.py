@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, cast, runtime_checkable
 
-from dfmesh.engine.messages import AnyMessage, Payload
+from dfmesh.engine.message_parts import Payload
+from dfmesh.engine.messages import AnyMessage
 
 
 class Carrier(Protocol):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dfmesh.engine.tokens import ABNORMAL, SKIPPED, Failed, Token
+from dfmesh.engine.tokens import ABNORMAL, SKIPPED, Failed, NotSelected, Token
 from dfmesh.errors import DfmeshError
-from dfmesh.netir import Evaluator, Frame, Role
+from dfmesh.netir import Evaluator, Frame, Role, SelectorError
 
 if TYPE_CHECKING:
     from dfmesh.engine.net_runner import NetRunner
@@ -24,11 +24,16 @@ class AbnormalInput(Exception):  # noqa: N818 - it carries a token, it is no err
         self.token = token
 
 
-class _Reader(list[Any]):
-    """Inputs of which only those that are read matter."""
+class Reader(list[Any]):
+    """Inputs of which only those that are read matter.
+
+    Reading one raises `AbnormalInput` if it failed or was skipped, `SelectorError` if a selector did not fit it.
+    """
 
     def __getitem__(self, index: Any) -> Any:
         token = super().__getitem__(index)
+        if isinstance(token, NotSelected):
+            raise SelectorError(token.failure.message)
         if isinstance(token, ABNORMAL):
             raise AbnormalInput(token)
         return token
@@ -39,8 +44,9 @@ def read(evaluate: Evaluator, values: list[Any]) -> Any:
 
     Raises:
         AbnormalInput: it reads one that is.
+        SelectorError: a selector does not fit.
     """
-    return evaluate(_Reader(values))
+    return evaluate(Reader(values))
 
 
 def guarding(transition: WiredTransition, values: list[Any]) -> Token:
@@ -58,7 +64,7 @@ def choose(runner: NetRunner, transition: WiredTransition, frame: Frame, values:
     imposed = guarding(transition, values)
     if imposed is not None:
         return imposed
-    failed = next((values[index] for index in transition.condition_inputs if isinstance(values[index], Failed)), None)
+    failed = next((values[index] for index in transition.condition_inputs if type(values[index]) is Failed), None)
     if failed is not None:  # Also where `and` or `or` would not have looked at it: as for If.
         return failed
     try:
@@ -67,7 +73,9 @@ def choose(runner: NetRunner, transition: WiredTransition, frame: Frame, values:
     except AbnormalInput as found:
         if found.token is not SKIPPED:
             return found.token
-        error: Exception = DfmeshError("the value chosen belongs to a branch that did not run")
+        left_out = DfmeshError("the value chosen belongs to a branch that did not run")
+        left_out.shows_no_value = True
+        error: Exception = left_out
     except Exception as raised:
         error = raised
     return runner.failed(transition, frame, error)

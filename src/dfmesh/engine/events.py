@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from dfmesh.engine.messages import Failure
+from dfmesh.engine.frame_run import Frames
+from dfmesh.engine.message_parts import Failure
 from dfmesh.engine.tokens import Token
 from dfmesh.netir import Frame
 
@@ -39,7 +40,7 @@ class TokensArrived(msgspec.Struct):
     """
 
     route: int
-    frames: Sequence[Frame]
+    frames: Frames
     tokens: list[Token]
 
 
@@ -56,7 +57,7 @@ class IterationsDone(msgspec.Struct):
     """Another site is done with iterations of a loop of this one."""
 
     scope: int
-    frames: tuple[Frame, ...]
+    frames: Frames
     site: str
 
 
@@ -71,11 +72,11 @@ class CallsReturned(msgspec.Struct):
     """Several calls of one transition, which is no reduce, ended with values.
 
     Attributes:
-        calls: The calls, in the order in which they ended.
+        calls: The calls, in the order in which they ended; a range if their numbers follow one another.
         values: What they gave.
     """
 
-    calls: list[int]
+    calls: Sequence[int]
     values: list[Any]
 
 
@@ -86,11 +87,13 @@ class CallRaised(msgspec.Struct):
         call: The call.
         failure: What happened.
         passed_on: The failure is that of a stream which the call was fed with; it was reported where it began.
+        open_text: Its text shows nothing of a value.
     """
 
     call: int
     failure: Failure
     passed_on: bool = False
+    open_text: bool = False
 
 
 class StreamOpened(msgspec.Struct):
@@ -225,7 +228,7 @@ class StartCalls(msgspec.Struct):
 
     first: int
     transition: int
-    frames: Sequence[Frame]
+    frames: Frames
     arguments: list[dict[str, Any]]
 
 
@@ -257,7 +260,7 @@ class SendTokens(msgspec.Struct):
 
     site: str
     route: int
-    frames: Sequence[Frame]
+    frames: Frames
     tokens: list[Token]
     transition: int
 
@@ -322,7 +325,7 @@ class SendIterationsDone(msgspec.Struct):
 
     site: str
     scope: int
-    frames: Sequence[Frame]
+    frames: Frames
 
 
 class SendYield(msgspec.Struct):
@@ -339,7 +342,7 @@ class SendYields(msgspec.Struct):
 
     transition: int
     place: str
-    frames: Sequence[Frame]
+    frames: Frames
     values: list[Any]
 
 
@@ -371,6 +374,12 @@ class ReportFailure(msgspec.Struct):
     failure: Failure
 
 
+class KeepText(msgspec.Struct):
+    """Write a failure to the log of this site, since a rule of residency keeps its text from others."""
+
+    failure: Failure
+
+
 class ReportFrame(msgspec.Struct):
     """Tell the homesite that a parameter set is done here, after the yields sent so far in it."""
 
@@ -397,5 +406,6 @@ Instruction = (
     | StoreValue
     | ReleaseKey
     | ReportFailure
+    | KeepText
     | ReportFrame
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dfmesh.engine.messages import Failure
-from dfmesh.engine.tokens import ABNORMAL, MISSING, Failed, Token
+from dfmesh.engine.message_parts import Failure
+from dfmesh.engine.tokens import ABNORMAL, MISSING, Failed, NotSelected, Token
 from dfmesh.errors import DfmeshError
-from dfmesh.netir import Collect, Frame, OnError, Reduce
+from dfmesh.netir import Collect, Frame, OnError, Reduce, SelectorError
 
 if TYPE_CHECKING:
     from dfmesh.engine.net_runner import NetRunner
@@ -19,6 +19,7 @@ class Gathering:
 
     Attributes:
         inputs: The other inputs, once they are complete; None before.
+        arguments: Reduce: further arguments of the operation, once the other inputs are complete.
         outcome: A failure or skip that the other inputs decided; None if there is none.
         tokens: Tokens that came and are not yet folded, by index of the iteration.
         came: How many came.
@@ -32,6 +33,7 @@ class Gathering:
     """
 
     __slots__ = (
+        "arguments",
         "busy",
         "came",
         "count",
@@ -47,6 +49,7 @@ class Gathering:
 
     def __init__(self) -> None:
         self.inputs: list[Any] | None = None
+        self.arguments: dict[str, Any] = {}
         self.outcome: Token = None
         self.tokens: dict[int, Token] = {}
         self.came = 0
@@ -67,6 +70,8 @@ class Gatherings:
 
     def gather(self, transition: WiredTransition, frame: Frame, token: Token) -> None:
         """A token of one iteration has come."""
+        if isinstance(token, NotSelected):
+            token = self._runner.failed(transition, frame, SelectorError(token.failure.message), transition.body)
         gathering = self._at(transition, frame[:-1])
         gathering.tokens[frame[-1]] = token
         gathering.came += 1
@@ -84,6 +89,7 @@ class Gatherings:
         gathering = self._at(transition, frame)
         gathering.inputs = values
         if isinstance(transition.ir.action, Reduce):
+            gathering.arguments = {name: item(values) for name, item in transition.arguments}
             if transition.initial is not None:
                 gathering.value = transition.initial(values)
             self._fold(transition, frame, gathering)
@@ -173,9 +179,9 @@ class Gatherings:
         action = transition.ir.action
         if not isinstance(action, Reduce):
             raise TypeError(f"{transition.ir.name} is no reduce")
-        arguments = {name: item(gathering.inputs or []) for name, item in transition.arguments}
         gathering.busy = True
-        self._runner.start_call(transition, frame, {action.left: gathering.value, action.right: token, **arguments})
+        arguments = {action.left: gathering.value, action.right: token, **gathering.arguments}
+        self._runner.start_call(transition, frame, arguments)
 
     def _step(self, transition: WiredTransition, frame: Frame, gathering: Gathering) -> None:
         index = gathering.next
@@ -210,11 +216,13 @@ class Gatherings:
             return Failed(gathering.failure)
         if gathering.value is MISSING:
             error = DfmeshError("there was nothing to reduce; give initial=... for loops that may be empty")
+            error.shows_no_value = True
             return self._runner.failed(transition, frame, error)
         if not gathering.merged and transition.ir.id in self._runner.not_alone:
             error = DfmeshError(
                 "there was a single value, which a rule of residency keeps from going where the merged ones may; "
                 "it is not given on as it is"
             )
+            error.shows_no_value = True
             return self._runner.failed(transition, frame, error)
         return gathering.value

@@ -218,7 +218,7 @@ class Generators:
 
 def is_stream(value: Any) -> bool:
     """Whether a value is a stream whoever returns it: nothing else could be done with one that has to be sent."""
-    return isinstance(value, Iterator | AsyncIterator)
+    return type(value) not in values.UNCHANGING and isinstance(value, Iterator | AsyncIterator)
 
 
 @runtime_checkable

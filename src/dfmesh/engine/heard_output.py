@@ -19,6 +19,7 @@ from dfmesh.engine.adapters.present_call import running_tell
 _NAMES = ("stdout", "stderr")
 _LOGGING = logging.StreamHandler.emit.__code__.co_filename
 _tracebacks = logging.Formatter()
+_OUR_LOGGERS = "dfmesh."  # What dfmesh itself logs in the course of a call is for whoever runs the site.
 
 
 class _Within(threading.local):
@@ -76,7 +77,7 @@ class _HeardRecords:
     def __call__(self, *args: Any, **kwargs: Any) -> logging.LogRecord:
         record = self.make(*args, **kwargs)
         tell = running_tell()
-        if tell is not None and record.name:
+        if tell is not None and record.name and not record.name.startswith(_OUR_LOGGERS):
             text = _text_of(record)
             if text is not None:
                 _hide_in(record, text)

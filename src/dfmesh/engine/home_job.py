@@ -13,19 +13,21 @@ of the loss, for it was told before we were; so it sends nothing of the new one 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import msgspec
 
-from dfmesh.engine.attempts import MAX_FRUITLESS, AttemptGains, attempt_id, once_only, survivable
+from dfmesh.engine.attempts import MAX_FRUITLESS, AttemptGains, attempt_id, once_only
 from dfmesh.engine.home_progress import HomeProgress
+from dfmesh.engine.job_shape import shape_of
+from dfmesh.engine.message_parts import Failure, Payload, SiteReport
 from dfmesh.engine.messages import (
     AddParameters,
     AnyMessage,
     CancelJob,
     CloseParameters,
     EndJob,
-    Failure,
     FailureReport,
     FrameFinished,
     FrameReport,
@@ -37,11 +39,9 @@ from dfmesh.engine.messages import (
     JobRestarted,
     JobStarted,
     OpenFrame,
-    Payload,
     Progress,
     ReportProgress,
     SiteIdle,
-    SiteReport,
     StartJob,
     WatchIdle,
     YieldPackage,
@@ -73,6 +73,41 @@ class HomeJob:
         attempt: Id of the attempt that goes on, which is what the sites call the job.
     """
 
+    __slots__ = (
+        "_attempts",
+        "_awaited",
+        "_closed",
+        "_closed_told",
+        "_doomed",
+        "_encoded",
+        "_failed_frames",
+        "_failures",
+        "_gains",
+        "_idle",
+        "_keeping",
+        "_lost",
+        "_missing_yields",
+        "_nets",
+        "_next_frame",
+        "_opened_any",
+        "_outcome",
+        "_parameters",
+        "_progress",
+        "_queued",
+        "_refusals",
+        "_reports",
+        "_sites",
+        "_submission",
+        "_survivable",
+        "_told",
+        "_unreported",
+        "_whole",
+        "attempt",
+        "client",
+        "job",
+        "status",
+    )
+
     def __init__(
         self,
         job: str,
@@ -96,19 +131,20 @@ class HomeJob:
         self.attempt = attempt_id(job, submission, 1)
         self._submission = submission
         self._attempts = 1
-        self._survivable = survivable(nets)
-        self._keeping = [site for site, net in nets.items() if once_only((net,))]
+        shape = shape_of(nets)
+        self._survivable = shape.survivable
+        self._keeping = shape.keeping
         self._gains = AttemptGains()
         self._doomed = self._told = False
+        self._opened_any = False
         # Of open frames, if the job may be begun again.
         self._parameters: dict[Frame, dict[str, Payload]] = {}
         self._failed_frames: dict[Frame, list[Failure]] = {}
         self._nets = nets
         self._encoded = encoded
-        # One that has nothing to do in the job, as often the homesite, has no part in it.
-        self._sites = [site for site, net in nets.items() if net.transitions] or list(nets)
-        self._homesite = next((net.homesite for net in nets.values()), "")
-        self._progress = HomeProgress(job, client, self._sites, self._homesite)
+        self._sites = shape.sites
+        self._whole = False
+        self._progress = HomeProgress(job, client, self._sites, shape.homesite)
         self._awaited = set(self._sites)
         self._lost: dict[str, Failure] = {}
         self._queued: deque[tuple[Frame, dict[str, Payload]]] = deque()
@@ -131,14 +167,27 @@ class HomeJob:
         """Give the net of a site; None if it takes no part."""
         return self._nets.get(site)
 
+    def opens_with(self, opening: AddParameters) -> bool:
+        """Take the first parameter set, before the start; False if it is none, and to be handled after that."""
+        if len(opening.frame) != 1 or opening.frame[0] < 0 or opening.job != self.job:
+            return False
+        self._next_frame = opening.frame[0] + 1
+        self._queued.append((opening.frame, opening.parameters))
+        self._closed = self._whole = opening.last
+        return True
+
     def start(self) -> list[Send]:
         """Ask all sites to get ready."""
         resumable = bool(self._survivable)
-        alone = len(self._sites) == 1
-        starts: list[Send] = [
-            (site, StartJob(self.attempt, self._encoded[site], resumable, alone)) for site in self._sites
-        ]
-        return [*starts, *self._open_frames()]
+        if len(self._sites) > 1:
+            return [(site, StartJob(self.attempt, self._encoded[site], resumable)) for site in self._sites]
+        # A single site is told to start and what to run in one go: if it refuses, nothing has run.
+        (site,) = self._sites
+        opened = self._open_frames()
+        first = opened[0][1] if opened else None
+        opening = first if isinstance(first, OpenFrame) else None
+        rest = opened if opening is None else opened[1:]
+        return [(site, StartJob(self.attempt, self._encoded[site], resumable, alone=True, opening=opening)), *rest]
 
     def handle(self, peer: str, message: AnyMessage) -> list[Send]:
         """Take in a message from a site or from the client, and give what to send, in order."""
@@ -150,7 +199,8 @@ class HomeJob:
             return []
         if self.status == "leaving" and isinstance(message, _OF_AN_ATTEMPT):
             return []  # It will come again.
-        return self._from_site(peer, message)
+        take = _TOLD.get(type(message))
+        return [] if take is None else take(self, peer, message)
 
     def _from_client(self, message: AnyMessage) -> list[Send]:
         match message:
@@ -166,31 +216,27 @@ class HomeJob:
                 return self._ask_progress()
         return []
 
-    def _from_site(self, peer: str, message: AnyMessage) -> list[Send]:
-        match message:
-            case YieldPackage(frame=frame):
-                return self._result(message, frame[:1], 1)
-            case YieldPackages(frames=frames) if frames:
-                return self._result(message, frames[0][:1], len(frames))
-            case FrameReport(frame=frame, yields=yields):
-                return self._reported(peer, frame, yields)
-            case JobStarted():
-                return self._started(peer)
-            case JobRefused(failures=failures):
-                return self._refused(peer, failures)
-            case FailureReport(failure=failure):
-                self._failed(failure)
-            case SiteIdle():
-                self._idle[peer] = message
-                return self._end_when_stuck()
-            case JobLines():
-                return [(self.client, msgspec.structs.replace(message, job=self.job, site=peer))]
-            case JobEnded(report=report, unrepeatable=unrepeatable):
-                return self._left(peer, report, unrepeatable)
-            case Progress(reports=reports, last=last, frames=frames):
-                answer = self._progress.told(peer, reports)
-                return [*answer, *self._told_last(peer, reports[0], frames)] if last and reports else [*answer]
+    def _told_progress(self, peer: str, message: Progress) -> list[Send]:
+        reports = message.reports
+        answer = self._progress.told(peer, reports)
+        if message.last and reports:
+            return [*answer, *self._told_last(peer, reports[0], message.frames)]
+        return [*answer]
+
+    def _told_failure(self, _peer: str, message: FailureReport) -> list[Send]:
+        self._failed(message.failure)
         return []
+
+    def _told_idle(self, peer: str, message: SiteIdle) -> list[Send]:
+        self._idle[peer] = message
+        return self._end_when_stuck()
+
+    def _told_lines(self, peer: str, message: JobLines) -> list[Send]:
+        return [(self.client, msgspec.structs.replace(message, job=self.job, site=peer))]
+
+    def _told_results(self, _peer: str, message: YieldPackages) -> list[Send]:
+        frames = message.frames
+        return self._result(message, frames[0][:1], len(frames)) if frames else []
 
     def hold(self, held: bool) -> list[Send]:
         """Let the sites begin nothing that makes further results, or let them go on."""
@@ -206,9 +252,10 @@ class HomeJob:
         progress = self._progress.told(site, ())
         if self.status == "ending":
             return [*progress, *self._ended(site, self._reports.get(site) or SiteReport(site, (), {}))]
-        if site in self._survivable and not self._doomed and self._outcome != "refused":
+        repeatable = site in self._survivable or not self._opened_any  # What has not run can run.
+        if repeatable and not self._doomed and self._outcome != "refused":
             return [*progress, *self._begin_again(site, failures)]
-        if self._told:
+        if self._opened_any:
             failures = with_advice(failures, once_only([self._nets[site]]))
         self._doomed = True
         for failure in failures:
@@ -289,9 +336,9 @@ class HomeJob:
         )
         return [*self._progress.ask(self.attempt, asked)]
 
-    def count_sent(self, peer: str, size: int) -> None:
-        """Note the size of a message that was sent for this job."""
-        self._progress.count_sent(peer, size)
+    def count_sent(self, size: int) -> None:
+        """Note the size of messages that were sent to the client for this job."""
+        self._progress.count_sent(size)
 
     # Starting
 
@@ -344,12 +391,12 @@ class HomeJob:
 
     def _open_frames(self) -> list[Send]:
         sends: list[Send] = []
-        # A single site is told to start and what to run in one go: if it refuses, nothing has run.
         may_run = self.status == "running" or (self.status == "starting" and len(self._sites) == 1)
         if not may_run or self._lost:
             return sends
         while self._queued and len(self._unreported) < MAX_OPEN_FRAMES:
             frame, parameters = self._queued.popleft()
+            self._opened_any = True
             self._unreported[frame] = set(self._sites)
             self._missing_yields[frame] = 0
             if self._survivable:
@@ -367,7 +414,8 @@ class HomeJob:
     def _result(self, message: YieldPackage | YieldPackages, frame: Frame, count: int) -> list[Send]:
         if frame in self._missing_yields:
             self._missing_yields[frame] -= count
-            self._gains.came(count)
+            if self._survivable:
+                self._gains.came(count)
         if self._attempts > 1 or self._submission > 1:
             message = msgspec.structs.replace(message, job=self.job)
         return [(self.client, message), *self._finish_frame(frame)]
@@ -383,9 +431,13 @@ class HomeJob:
             return []
         del self._unreported[frame]
         del self._missing_yields[frame]
-        self._gains.frame_finished()
-        sends = self._tell_finished(frame)
-        return [*sends, *self._open_frames(), *self._end_when_done()]
+        if self._survivable:
+            self._gains.frame_finished()
+        opened = [] if self._closed_told and not self._queued else self._open_frames()
+        ended = self._end_when_done()
+        if self._whole and self.over and not self._survivable:
+            return ended  # That says it as well.
+        return [*self._tell_finished(frame), *opened, *ended]
 
     def _tell_finished(self, frame: Frame) -> list[Send]:
         if not self._survivable:
@@ -413,22 +465,23 @@ class HomeJob:
         if self.status == "ending":
             return []
         alive = {site for site in self._sites if site not in self._lost}
+        told = self._reports.keys()
         # One that has not begun again has nothing to say; perhaps it will not live for a while.
         beginning = self.status == "starting" and self._attempts > 1
-        self._awaited = (alive - self._awaited if beginning else alive) - self._reports.keys()
+        self._awaited = (alive - self._awaited if beginning else alive) - told
         self.status = "ending"
         self._outcome = outcome
         if outcome == "cancelled" and reason:
             self._note(Failure("", "cancel", "", (), "", "Cancelled", reason))
         if len(self._sites) == 1 and not self._survivable:
-            alive -= self._reports.keys()  # It has forgotten the job.
+            alive -= told  # It has forgotten the job.
         # One that has sent its last report has nothing to stop.
-        ends = [(site, EndJob(self.attempt, patient=site in self._reports)) for site in sorted(alive)]
+        ends = [(site, EndJob(self.attempt, patient=site in told)) for site in sorted(alive)]
         return [*ends, *self._finish()]
 
     def _told_last(self, site: str, report: SiteReport, frames: tuple[tuple[Frame, int], ...]) -> list[Send]:
         """Take in the last report of a site before what it says of frames, so that their end finds it there."""
-        alone = self.status == "starting" and self._sites == [site]
+        alone = self.status == "starting" and self._sites == (site,)
         if alone:
             self.status = "running"  # It need not have said so.
         self._awaited.discard(site)
@@ -458,3 +511,18 @@ class HomeJob:
         self.status = self._outcome
         reports = self._progress.reports(self._reports)
         return [(self.client, JobFinished(self.job, self._outcome, tuple(self._failures), reports))]
+
+
+_TOLD: Final[dict[type[AnyMessage], Callable[[HomeJob, str, Any], list[Send]]]] = {
+    YieldPackage: lambda home, _, message: home._result(message, message.frame[:1], 1),
+    YieldPackages: HomeJob._told_results,
+    FrameReport: lambda home, peer, message: home._reported(peer, message.frame, message.yields),
+    JobStarted: lambda home, peer, _: home._started(peer),
+    JobRefused: lambda home, peer, message: home._refused(peer, message.failures),
+    FailureReport: HomeJob._told_failure,
+    SiteIdle: HomeJob._told_idle,
+    JobLines: HomeJob._told_lines,
+    JobEnded: lambda home, peer, message: home._left(peer, message.report, message.unrepeatable),
+    Progress: HomeJob._told_progress,
+}
+"""What is done about each message of a site."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dfmesh.engine.attempts import is_job_id, job_of
 from dfmesh.engine.carrier import Carrier, gauge
 from dfmesh.engine.home_job import HomeJob, Send
-from dfmesh.engine.messages import AnyMessage, CancelJob, Failure, JobRefused, SiteLost, SubmitJob
+from dfmesh.engine.message_parts import Failure
+from dfmesh.engine.messages import AddParameters, AnyMessage, CancelJob, JobRefused, SiteLost, SubmitJob
 from dfmesh.engine.site_loss import lost_failures
 from dfmesh.engine.submission import read_nets
 from dfmesh.netir import NetIR
@@ -58,12 +59,20 @@ class HomeJobs:
         if problems:
             self.refuse(message.job, problems, peer)
             return
-        self.begin(HomeJob(message.job, peer, nets, message.nets, message.submission))
+        self.begin(HomeJob(message.job, peer, nets, message.nets, message.submission), message.opening)
 
-    def begin(self, home: HomeJob) -> None:
-        """Start a job whose nets have been checked."""
+    def begin(self, home: HomeJob, opening: AddParameters | None = None) -> None:
+        """Start a job whose nets have been checked.
+
+        Args:
+            home: The job.
+            opening: As in `SubmitJob`.
+        """
         self.jobs[home.job] = home
+        taken = opening is None or home.opens_with(opening)
         self._send(home, home.start())
+        if opening is not None and not taken:
+            self._send(home, home.handle(home.client, opening))
 
     def refuse(self, job: str, problems: list[str], peer: str) -> None:
         """Tell a client that a job will not run."""
@@ -93,12 +102,17 @@ class HomeJobs:
         self.jobs.clear()
 
     def _send(self, home: HomeJob, sends: list[Send]) -> None:
+        send, client, to_client = self._carrier.send, home.client, 0
         for peer, message in sends:
-            home.count_sent(peer, self._carrier.send(peer, message))
+            size = send(peer, message)
+            if peer == client:
+                to_client += size
         if home.over:
             self.jobs.pop(home.job, None)
             self._held.pop(home.job, None)
-        elif self._gauge.crowded((home.client,)) and self._held.get(home.job) != home.attempt:
+            return
+        home.count_sent(to_client)
+        if to_client and self._gauge.crowded((home.client,)) and self._held.get(home.job) != home.attempt:
             self._hold(home)
 
     def _hold(self, home: HomeJob) -> None:

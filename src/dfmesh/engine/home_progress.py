@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from dfmesh.engine.messages import Progress, ReportProgress, SiteReport
+from dfmesh.engine.message_parts import SiteReport
+from dfmesh.engine.messages import Progress, ReportProgress
 
 
 class HomeProgress:
     """Collects the reports of one job for its client. Part of a HomeJob, and as pure."""
 
-    def __init__(self, job: str, client: str, sites: list[str], homesite: str) -> None:
+    def __init__(self, job: str, client: str, sites: tuple[str, ...], homesite: str) -> None:
         """Begin with no reports.
 
         Args:
@@ -38,7 +39,8 @@ class HomeProgress:
 
     def told(self, site: str, reports: tuple[SiteReport, ...]) -> list[tuple[str, Progress]]:
         """Take in what a site says, or, without a report, that it will not say anything; answer if it was the last."""
-        self._latest.update({report.site: report for report in reports})
+        for report in reports:
+            self._latest[report.site] = report
         if site not in self._awaited:
             return []
         self._awaited.discard(site)
@@ -60,19 +62,21 @@ class HomeProgress:
         Args:
             last: Reports that sites gave at their end; one without operations says nothing.
         """
-        told = {**self._latest, **{site: report for site, report in last.items() if report.operations}}
-        found = [told.get(site, last.get(site)) for site in self._sites]
+        found = []
+        to_client = {self._client: self._client_bytes}  # What the homesite sent as such.
+        for site in self._sites:
+            report = last.get(site)
+            if report is None or not report.operations:
+                report = self._latest.get(site, report)
+            if report is None:
+                continue
+            if report.site == self._homesite:
+                report = msgspec.structs.replace(report, bytes_sent={**report.bytes_sent, **to_client})
+            found.append(report)
         if self._homesite not in self._sites:
-            found.append(SiteReport(self._homesite, (), {}))  # It had nothing to do but to pass results on.
-        return tuple(self._with_client(report) for report in found if report is not None)
+            found.append(SiteReport(self._homesite, (), to_client))  # It had nothing to do but to pass results on.
+        return tuple(found)
 
-    def _with_client(self, report: SiteReport) -> SiteReport:
-        """Add what this site sent to the client as the homesite."""
-        if report.site != self._homesite:
-            return report
-        return msgspec.structs.replace(report, bytes_sent={**report.bytes_sent, self._client: self._client_bytes})
-
-    def count_sent(self, peer: str, size: int) -> None:
-        """Note the size of a message that was sent for the job."""
-        if peer == self._client:
-            self._client_bytes += size
+    def count_sent(self, size: int) -> None:
+        """Note the size of messages that were sent to the client for the job."""
+        self._client_bytes += size

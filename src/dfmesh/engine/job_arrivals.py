@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from dfmesh.engine import events, messages
+from dfmesh.engine.bound_texts import keep_text
 from dfmesh.engine.carrier import Carrier
 from dfmesh.engine.events import Event
-from dfmesh.engine.messages import AnyMessage, Failure, Payload
-from dfmesh.engine.tokens import SKIPPED, Failed, Token
+from dfmesh.engine.frame_run import depths_of
+from dfmesh.engine.message_parts import Failure, Payload
+from dfmesh.engine.messages import AnyMessage
+from dfmesh.engine.portions import PORTION_VALUES
+from dfmesh.engine.tokens import SKIPPED, Failed, NotSelected, Token
 from dfmesh.engine.wiring import Target, WiredNet
 from dfmesh.errors import UnknownClassError, ValueDecodingError
 from dfmesh.netir import Frame
@@ -45,6 +49,7 @@ class JobArrivals:
         self.broken_streams: set[tuple[int, Frame]] = set()
         self._site = wired.net.site
         self._homesite = wired.net.homesite
+        self._texts = wired.texts
         self._scopes = wired.scopes
         self._expected = senders
         self._arriving = wired.arrivals
@@ -58,7 +63,7 @@ class JobArrivals:
             case messages.TokenPackage(route=route, frame=frame):
                 return self._expected.get(route) != (peer, len(frame))
             case messages.TokenPackages(route=route, frames=frames):
-                return any(self._expected.get(route) != (peer, depth) for depth in set(map(len, frames)))
+                return any(self._expected.get(route) != (peer, depth) for depth in depths_of(frames))
             case messages.StreamPackage(route=route, frame=frame):
                 return self._expected.get(route) != (peer, len(frame)) or peer in self.lost
             case messages.IterationsDone(scope=number):
@@ -122,14 +127,15 @@ class JobArrivals:
             return []
         tokens = self._unpacked(package.payload, frames[0], self._arriving[route], len(frames))
         if isinstance(tokens, Failed):
-            return [events.TokenArrived(route, frame, tokens) for frame in frames]
+            # A run may claim to be longer than any list could be.
+            return [events.TokenArrived(route, frame, tokens) for frame in frames[:PORTION_VALUES]]
         return [events.TokensArrived(route, frames, tokens)]
 
     def _token_of(self, package: messages.TokenPackage) -> Token:
         if package.payload is not None:
             return self._unpacked(package.payload, package.frame, self._arriving[package.route])
         if package.failure is not None:
-            return Failed(package.failure)
+            return NotSelected(package.failure) if package.not_selected else Failed(package.failure)
         return SKIPPED if package.skipped else None
 
     def _unpacked(self, payload: Payload, frame: Frame, targets: list[Target] | None, count: int = 0) -> Token:
@@ -159,5 +165,11 @@ class JobArrivals:
                 ("decode", "", "") if taker is None else (taker.name, taker.node, taker.location)
             )
             failure = Failure(self._site, operation, node, frame, location, type(error).__name__, str(error))
-            self._report_failure(failure)
+            to_client = failure
+            if self._texts is not None and taker is not None and not error.shows_no_value:
+                full = failure
+                to_client, failure = self._texts.told(taker.id, full)
+                if failure is not full:
+                    keep_text(full)
+            self._report_failure(to_client)
             return Failed(failure)

@@ -5,21 +5,27 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from itertools import groupby
-from operator import itemgetter
+from operator import is_, itemgetter
 from typing import Any, Final, Protocol
 
 from dfmesh.engine import events, messages
+from dfmesh.engine.bound_texts import keep_text
 from dfmesh.engine.carrier import Carrier
-from dfmesh.engine.messages import AnyMessage, Failure, Payload
+from dfmesh.engine.frame_run import FrameRun, Frames
+from dfmesh.engine.message_parts import Failure, Payload
+from dfmesh.engine.messages import AnyMessage
 from dfmesh.engine.portions import portions
 from dfmesh.engine.statistics import Statistics
-from dfmesh.engine.tokens import SKIPPED, Failed
+from dfmesh.engine.tokens import SKIPPED, Failed, NotSelected
 from dfmesh.engine.wiring import WiredNet
 from dfmesh.errors import ValueEncodingError
-from dfmesh.netir import Frame
+from dfmesh.netir import Frame, Port
 
 Soon = Callable[[Callable[[], None]], Any]
 """Runs a function when the event loop has handled what is there now."""
+
+MOST_TEXTS = 1000
+"""Errors of one job that a site writes to its log since a rule of residency keeps their texts there."""
 
 _TOP: Final = itemgetter(0)
 
@@ -73,7 +79,7 @@ class JobOutbox:
         self.bytes_sent: dict[str, int] = {}
         self.reported = 0
         self.holds_reports = False
-        self.iterations: dict[tuple[str, int], list[Frame]] = {}
+        self.iterations: dict[tuple[str, int], list[Frames]] = {}
         self._job = job
         self._wired = wired
         self._site = wired.net.site
@@ -86,7 +92,8 @@ class JobOutbox:
         self._held: list[tuple[Frame, int]] = []
         # Streams that ended early, since an item could not be sent; what still comes of them is dropped.
         self._broken_streams: set[tuple[int, Frame]] = set()
-        self._packed: tuple[Any, Payload] | None = None
+        self._packed: dict[int, tuple[list[Any], Payload]] = {}
+        self._kept = 0
         net = wired.net
         # Of routes on which a rule of residency binds what is sent, those whose receivers were not told so yet.
         self._untold = {route: sites for route, sites in net.residency.items() if route not in net.arrivals}
@@ -97,7 +104,12 @@ class JobOutbox:
 
     def event_over(self) -> None:
         """All instructions of one event have been carried out."""
-        self._packed = None
+        if self._packed:
+            self._packed.clear()
+
+    def close(self) -> None:
+        """Tell nobody of what is sent any more."""
+        self._on_flushed = _nobody
 
     def send(self, peer: str, message: AnyMessage) -> int:
         """Send a message and note its size."""
@@ -124,6 +136,15 @@ class JobOutbox:
     def report_failure(self, failure: Failure) -> None:
         """Tell of something that failed here."""
         self.send(self._homesite, messages.FailureReport(self._job, failure))
+
+    def _keep_text(self, instruction: events.KeepText) -> None:
+        self._keep(instruction.failure)
+
+    def _keep(self, failure: Failure) -> None:
+        """Write to the log of the site what is not told; not without end, as where all iterations of a loop fail."""
+        self._kept += 1
+        if self._kept <= MOST_TEXTS:
+            keep_text(failure, last=self._kept == MOST_TEXTS)
 
     def _report_frame(self, instruction: events.ReportFrame) -> None:
         frame = instruction.frame
@@ -161,28 +182,27 @@ class JobOutbox:
     def _send_yields(self, instruction: events.SendYields) -> None:
         transition, place, frames = instruction.transition, instruction.place, instruction.frames
         ir = self._wired.transitions[transition].ir
-        start = 0
-        for top, group in groupby(frames, _TOP):
-            stop = start + sum(1 for _ in group)
+        for top, start, stop in _by_top(frames):
             for begin, values, payload in self._pack_all(instruction.values[start:stop]):
                 first = start + begin
+                sent = frames[first : first + len(values)]
                 if payload is None:
-                    for frame, value in zip(frames[first:], values, strict=False):
+                    for frame, value in zip(sent, values, strict=True):
                         self._send_result(transition, place, frame, value)
                     continue
                 count = len(values)
                 self._yields[top] = self._yields.get(top, 0) + count
-                sent = tuple(frames[first : first + count])
-                package = messages.YieldPackages(self._job, place, sent, ir.node, self._site, payload)
+                package = messages.YieldPackages(self._job, place, _sendable(sent), ir.node, self._site, payload)
                 self._statistics[transition].sent(None, self.send(self._homesite, package), count)
-            start = stop
 
     # To other sites
 
     def _send_token(self, instruction: events.SendToken) -> None:
         route, frame, token = instruction.route, instruction.frame, instruction.token
         if isinstance(token, Failed):
-            package = messages.TokenPackage(self._job, route, frame, failure=token.failure)
+            package = messages.TokenPackage(
+                self._job, route, frame, failure=token.failure, not_selected=isinstance(token, NotSelected)
+            )
         elif token is SKIPPED:
             package = messages.TokenPackage(self._job, route, frame, skipped=True)
         elif token is None:
@@ -191,7 +211,7 @@ class JobOutbox:
             try:
                 package = messages.TokenPackage(self._job, route, frame, self._pack(token))
             except ValueEncodingError as error:
-                failure = self._unsendable(instruction.transition, frame, error)
+                failure = self._unsendable(instruction.transition, frame, error, route)
                 package = messages.TokenPackage(self._job, route, frame, failure=failure)
         self._statistics[instruction.transition].sent(route, self._send_site(instruction.site, package))
 
@@ -199,24 +219,26 @@ class JobOutbox:
         site, route, frames = instruction.site, instruction.route, instruction.frames
         transition = instruction.transition
         for first, tokens, payload in self._pack_all(instruction.tokens):
+            sent = frames[first : first + len(tokens)]
             if payload is None:
-                for frame, token in zip(frames[first:], tokens, strict=False):
+                for frame, token in zip(sent, tokens, strict=True):
                     self._send_token(events.SendToken(site, route, frame, token, transition))
                 continue
             count = len(tokens)
-            package = messages.TokenPackages(self._job, route, tuple(frames[first : first + count]), payload)
+            package = messages.TokenPackages(self._job, route, _sendable(sent), payload)
             self._statistics[transition].sent(route, self._send_site(site, package), count)
 
     def _iterations_done(self, instruction: events.SendIterationsDone) -> None:
         if not self.iterations:
             self._soon(self.flush)
-        self.iterations.setdefault((instruction.site, instruction.scope), []).extend(instruction.frames)
+        self.iterations.setdefault((instruction.site, instruction.scope), []).append(instruction.frames)
 
     def flush(self) -> None:
         """Send what has been put off to the end of the turn."""
         done, self.iterations = self.iterations, {}
-        for (site, scope), frames in done.items():
-            self._send_site(site, messages.IterationsDone(self._job, scope, tuple(frames)))
+        for (site, scope), parts in done.items():
+            for frames in _joined(parts):
+                self._send_site(site, messages.IterationsDone(self._job, scope, frames))
         self._on_flushed()
 
     def _send_scope_ended(self, instruction: events.SendScopeEnded) -> None:
@@ -263,9 +285,21 @@ class JobOutbox:
 
     def _pack(self, value: Any) -> Payload:
         """Pack a value once for all the sites that an event sends it to."""
-        if self._packed is None or self._packed[0] is not value:
-            self._packed = (value, self._carrier.pack(value))
-        return self._packed[1]
+        known = self._packed.get(id(value))
+        if known is None or len(known[0]) != 1:
+            known = self._packed[id(value)] = [value], self._carrier.pack(value)
+        return known[1]
+
+    def _pack_together(self, portion: list[Any]) -> Payload:
+        """Pack values as one list, once for all the sites that an event sends them to."""
+        first = id(portion[0])
+        known = self._packed.get(first)
+        if known is not None and len(known[0]) == len(portion) and all(map(is_, known[0], portion)):
+            return known[1]
+        payload = self._carrier.pack(portion)
+        if payload.buffers:
+            self._packed[first] = portion, payload
+        return payload
 
     def _pack_all(self, values: list[Any]) -> Iterator[tuple[int, list[Any], Payload | None]]:
         """Cut values into portions and pack each as one list; without a payload if they are to be sent one by one.
@@ -277,15 +311,61 @@ class JobOutbox:
             payload = None
             if len(portion) > 1:
                 with contextlib.suppress(ValueEncodingError):  # One of them: what it is, it says when sent alone.
-                    payload = self._carrier.pack(portion)
+                    payload = self._pack_together(portion)
             yield first, portion, payload
 
-    def _unsendable(self, transition: int, frame: Frame, error: ValueEncodingError) -> Failure:
-        ir = self._wired.transitions[transition].ir
+    def _unsendable(
+        self, transition: int, frame: Frame, error: ValueEncodingError, along: int | None = None
+    ) -> Failure:
+        """Make the failure of a value that cannot be sent; what a loop gives its iterations is theirs to tolerate."""
+        wired = self._wired.transitions[transition]
+        ir, scope = wired.ir, wired.ir.scope
+        if wired.body is not None and any(route.id == along and route.port is Port.ELEMENT for route in ir.routes):
+            scope = wired.body
         failure = Failure(self._site, ir.name, ir.node, frame, ir.location, type(error).__name__, str(error))
-        if not self._wired.scopes[ir.scope].tolerant:
-            self.report_failure(failure)
+        to_client = failure
+        if self._wired.texts is not None:
+            full = failure
+            to_client, failure = self._wired.texts.told(ir.id, full)
+            if failure is not full:
+                self._keep(full)
+        if not self._wired.scopes[scope].tolerant:
+            self.report_failure(to_client)
         return failure
+
+
+def _by_top(frames: Frames) -> Iterator[tuple[int, int, int]]:
+    """Part frames by their parameter sets: number of the set, position of the first, position behind the last."""
+    if type(frames) is FrameRun and frames.around:
+        yield frames.around[0], 0, len(frames)
+        return
+    start = 0
+    for top, group in groupby(frames, _TOP):
+        stop = start + sum(1 for _ in group)
+        yield top, start, stop
+        start = stop
+
+
+def _sendable(frames: Frames) -> FrameRun | tuple[Frame, ...]:
+    return frames if type(frames) is FrameRun else tuple(frames)
+
+
+def _joined(parts: list[Frames]) -> list[FrameRun | tuple[Frame, ...]]:
+    """Put together frames that follow one another, and all those that do not."""
+    runs: list[FrameRun] = []
+    others: list[Frame] = []
+    for part in parts:
+        if type(part) is not FrameRun or part.count == 1:
+            others += part
+        elif runs and runs[-1].around == part.around and runs[-1].first + runs[-1].count == part.first:
+            runs[-1] = FrameRun(part.around, runs[-1].first, runs[-1].count + part.count)
+        else:
+            runs.append(part)
+    return [*runs, tuple(others)] if others else [*runs]
+
+
+def _nobody() -> None:
+    pass
 
 
 _SENDERS: Final[dict[type[events.Instruction], str]] = {
@@ -298,6 +378,7 @@ _SENDERS: Final[dict[type[events.Instruction], str]] = {
     events.SendStreamItems: "_send_stream_items",
     events.SendStreamEnd: "_send_stream_end",
     events.SendStreamCredit: "_send_stream_credit",
+    events.KeepText: "_keep_text",
     events.ReportFailure: "_report_failure",
     events.ReportFrame: "_report_frame",
 }

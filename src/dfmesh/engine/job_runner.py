@@ -15,7 +15,8 @@ from dfmesh.engine.calls import Calls
 from dfmesh.engine.carrier import Carrier
 from dfmesh.engine.held_messages import Operations
 from dfmesh.engine.home_jobs import HomeJobs
-from dfmesh.engine.job_controller import JobController, SiteServices
+from dfmesh.engine.job_calls import JobCalls
+from dfmesh.engine.job_controller import SiteServices
 from dfmesh.engine.messages import (
     AddParameters,
     AdviceGiven,
@@ -169,8 +170,8 @@ class JobRunner:
         if self._processes is not None:
             await self._processes.close()
 
-    def _make_calls(self, controller: JobController) -> Calls:
-        return Calls(self._adapters, self._threads, controller, self._worker_processes, self._limits)
+    def _make_calls(self, outcome: JobCalls) -> Calls:
+        return Calls(self._adapters, self._threads, outcome, self._worker_processes, self._limits)
 
     def _load_modules(self, operations: Operations, loaded: Callable[[], None]) -> None:
         named = list(operations)

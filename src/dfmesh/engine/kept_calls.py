@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from dfmesh import values
 from dfmesh.engine.attempts import runs_once
-from dfmesh.engine.messages import Failure
+from dfmesh.engine.message_parts import Failure
 from dfmesh.netir import Frame, Reduce, Transition
 
 MAX_KEPT = 10_000

@@ -10,7 +10,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from dfmesh.engine.call_limits import Permit
-from dfmesh.engine.messages import Failure
+from dfmesh.engine.message_parts import Failure
 from dfmesh.errors import DfmeshError
 
 TAKEN_AT_ONCE = 16

@@ -8,7 +8,7 @@ from typing import Any
 
 from dfmesh.engine.call_limits import Permit
 from dfmesh.engine.live_input import LiveInput
-from dfmesh.engine.messages import Failure
+from dfmesh.engine.message_parts import Failure
 
 ENDED = Failure("", "", "", (), "", "Cancelled", "the call has ended")
 """What who still reads a stream is told when its call is given up."""
@@ -78,9 +78,15 @@ class LiveInputs:
         self._inputs.pop(call, None)
 
     def close(self) -> None:
-        """End all."""
-        for stream in [stream for streams in self._inputs.values() for stream in streams.values()]:
-            stream.end(ENDED)
+        """End all; nothing is told any more."""
+        self._taken = _untold
+        if self._inputs:
+            for stream in [stream for streams in self._inputs.values() for stream in streams.values()]:
+                stream.end(ENDED)
+
+
+def _untold(_call: int, _number: int, _count: int) -> None:
+    pass
 
 
 __all__ = ["ENDED", "LiveInputs"]

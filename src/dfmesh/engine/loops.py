@@ -8,7 +8,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from dfmesh.engine import events
-from dfmesh.engine.messages import Failure
+from dfmesh.engine.frame_run import FrameRun, Frames, runs_of
+from dfmesh.engine.message_parts import Failure
+from dfmesh.engine.open_iterations import OpenIterations
 from dfmesh.engine.streams import Stream, StreamToken
 from dfmesh.errors import DfmeshError
 from dfmesh.netir import Frame, Loop, Port, Route
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from dfmesh.engine.net_runner import NetRunner
     from dfmesh.engine.wiring import WiredScope, WiredTransition
 
-OPENED_AT_ONCE = 96
+OPENED_AT_ONCE = 128
 """Iterations whose tokens go out together; between them other operations of the body have their turn."""
 
 
@@ -33,7 +35,7 @@ class LoopRun:
         queue: Items of a stream that have come and are not yet opened.
         stream: The stream that it takes; None for a sequence.
         opened: How many iterations have been opened.
-        open: Bits of the taking-part sites that are not done yet, per open iteration.
+        open: The iterations that are open.
         exhausted: Whether a stream has ended.
         failure: Why the stream broke off.
         opening: Iterations are being opened; what an iteration leads to must not open others in between.
@@ -63,7 +65,7 @@ class LoopRun:
         self.queue: deque[Any] = deque()
         self.stream: Stream | None = None
         self.opened = 0
-        self.open: dict[Frame, int] = {}
+        self.open = OpenIterations(len(scope.participants))
         self.exhausted = False
         self.failure: Failure | None = None
         self.opening = False
@@ -136,10 +138,8 @@ class Loops:
     def _open(self, run: LoopRun, items: list[Any]) -> None:
         indexes = range(run.opened, run.opened + len(items))
         run.opened = indexes.stop
-        around = run.frame
-        frames = [(*around, index) for index in indexes]
-        if run.scope.participants:
-            run.open.update(dict.fromkeys(frames, (1 << len(run.scope.participants)) - 1))
+        frames = FrameRun(run.frame, indexes.start, len(items))
+        run.open.open(indexes.start, len(items))
         runner, transition, routes = self._runner, run.transition, run.transition.routes
         tokens: dict[Port, Sequence[Any]] = {Port.ELEMENT: items, Port.INDEX: indexes, Port.ITERATION: ()}
         here: list[tuple[Route, Sequence[Any]]] = []
@@ -176,27 +176,22 @@ class Loops:
             else:
                 self._runner.emit(events.SendScopeEnded(site, scope.id, frame, count, failure))
 
-    def iterations_done(self, scope: WiredScope, frames: Sequence[Frame], site: str) -> None:
+    def iterations_done(self, scope: WiredScope, frames: Frames, site: str) -> None:
         """A taking-part site is done with iterations; open others in their place."""
-        others = ~(1 << scope.participants.index(site))
+        position = scope.participants.index(site)
         advanced: dict[Frame, LoopRun] = {}
-        for frame in frames:
-            run = scope.runs.get(frame[:-1])
-            if run is None:
-                continue  # The loop has opened its last iteration and forgotten about it.
-            left = run.open.pop(frame, 0) & others
-            if left:
-                run.open[frame] = left
-            else:
+        for part in runs_of(frames):
+            run = scope.runs.get(part.around)  # None when the loop has opened its last iteration.
+            if run is not None and run.open.done(position, part.first, part.count):
                 advanced[run.frame] = run
         for run in advanced.values():
             self.advance(run)
 
     # At the sites that take part
 
-    def iterations_done_here(self, scope: WiredScope, frames: Sequence[Frame]) -> None:
+    def iterations_done_here(self, scope: WiredScope, frames: Frames) -> None:
         """This site has nothing left to do in iterations."""
-        parents = Counter(frame[:-1] for frame in frames)
+        parents = {frames.around: frames.count} if type(frames) is FrameRun else Counter(frame[:-1] for frame in frames)
         for parent, count in parents.items():
             progress = scope.progress.get(parent)
             if progress is None:

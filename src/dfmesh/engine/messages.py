@@ -5,51 +5,11 @@ A peer is a site by its name, or a client by `client:<id>`. Values travel as a `
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
-from dfmesh import values
-from dfmesh.errors import IterationError, OperationFailure
+from dfmesh.engine.frame_run import FrameRun
+from dfmesh.engine.message_parts import Failure, JobLine, Payload, Question, SiteReport
 from dfmesh.netir import Frame
-
-values.register_type(IterationError)
-
-
-class Payload(msgspec.Struct, array_like=True, frozen=True):
-    """A packed value.
-
-    Attributes:
-        data: The value, or its encoded head; only the carrier that made it knows.
-        buffers: Large parts that the carrier moves without copying them into a message.
-    """
-
-    data: Any
-    buffers: tuple[Any, ...] = ()
-
-
-class Failure(msgspec.Struct, array_like=True, frozen=True):
-    """`OperationFailure` as data; the attributes are the same."""
-
-    site: str
-    operation: str
-    node: str
-    frame: Frame
-    location: str
-    kind: str
-    message: str
-    traceback: str = ""
-    raised_at: str = ""
-    caused_by: str = ""
-
-    def to_error(self) -> OperationFailure:
-        """Make the exception that the user meets."""
-        return OperationFailure(**msgspec.structs.asdict(self))
-
-    def to_item(self) -> IterationError:
-        """Make what stands for it in a list that a loop collects."""
-        taken = (self.site, self.operation, self.node, self.frame, self.location, self.kind, self.message)
-        return IterationError(*taken, self.raised_at)
 
 
 class Message(msgspec.Struct, array_like=True, frozen=True, tag_field="message"):
@@ -66,13 +26,23 @@ class Message(msgspec.Struct, array_like=True, frozen=True, tag_field="message")
 
 
 class TokenPackage(Message, frozen=True, tag=1):
-    """A token for the places of a route: a value, or a failure, or (neither) a flow token."""
+    """A token for the places of a route: a value, or a failure, or (neither) a flow token.
+
+    Attributes:
+        route: The route.
+        frame: The frame.
+        payload: The value.
+        failure: Why there is none.
+        skipped: A condition left it out.
+        not_selected: The failure is that of a selector, for those who read it to tell of.
+    """
 
     route: int
     frame: Frame
     payload: Payload | None = None
     failure: Failure | None = None
     skipped: bool = False
+    not_selected: bool = False
 
 
 class TokenPackages(Message, frozen=True, tag=6):
@@ -80,12 +50,12 @@ class TokenPackages(Message, frozen=True, tag=6):
 
     Attributes:
         route: The route.
-        frames: Their frames.
+        frames: Their frames; in a loop they mostly follow one another.
         payload: The list of the values.
     """
 
     route: int
-    frames: tuple[Frame, ...]
+    frames: FrameRun | tuple[Frame, ...]
     payload: Payload
 
 
@@ -102,7 +72,7 @@ class IterationsDone(Message, frozen=True, tag=3):
     """The sender has nothing left to do in these frames of `scope`; the loop may open others."""
 
     scope: int
-    frames: tuple[Frame, ...]
+    frames: FrameRun | tuple[Frame, ...]
 
 
 class StreamPackage(Message, frozen=True, tag=4):
@@ -142,110 +112,6 @@ class RouteResidency(Message, frozen=True, tag=7):
 # Between the homesite and a site: the job.
 
 
-class OperationReport(msgspec.Struct, array_like=True, frozen=True):
-    """How far one statement is at one site.
-
-    Attributes:
-        node: Id of the statement.
-        operation: Name of the operation or construct.
-        location: The user's `file:line`.
-        waiting: Frames for which some input is there and some is not.
-        running: Calls going on.
-        done: Frames that ended with a value.
-        failed: Frames that ended with an error, its own or one of its inputs'.
-        seconds: Time spent in its calls, summed.
-        bytes_out: Size of the values it sent to other sites.
-        first_seconds: Time of the call that ended first.
-        cold: Calls that had begun before the first one ended, itself included.
-        cold_seconds: Time spent in those, summed.
-        mean_size: Bytes of one of its values, estimated from a sample; None if there was none.
-        items: Items of streams that it made.
-        loading: Seconds that it took to load the adapter before the first call; in no other figure.
-    """
-
-    node: str
-    operation: str
-    location: str
-    waiting: int
-    running: int
-    done: int
-    failed: int
-    seconds: float
-    bytes_out: int
-    first_seconds: float = 0.0
-    cold: int = 0
-    cold_seconds: float = 0.0
-    mean_size: float | None = None
-    items: int = 0
-    loading: float = 0.0
-
-
-class SendReport(msgspec.Struct, array_like=True, frozen=True):
-    """What a transition sent along one of its routes.
-
-    Attributes:
-        transition: Id of the transition.
-        route: Id of the route; None for results to the client.
-        count: Tokens sent.
-        size: Bytes of them, heads of messages included.
-    """
-
-    transition: int
-    route: int | None
-    count: int
-    size: int
-
-
-class TallyReport(msgspec.Struct, array_like=True, frozen=True):
-    """How loops, conditions and look-ups went.
-
-    Attributes:
-        transition: Id of the transition.
-        fired: How often it ran.
-        counted: Iterations that a loop opened, times that a condition was true, keys that a look-up found.
-    """
-
-    transition: int
-    fired: int
-    counted: int
-
-
-class SpeedReport(msgspec.Struct, array_like=True, frozen=True):
-    """How fast a connection was while it had more to take than it could.
-
-    Attributes:
-        peer: Receiving peer.
-        size: Bytes that it took in that time.
-        seconds: How long that was.
-    """
-
-    peer: str
-    size: int
-    seconds: float
-
-
-class SiteReport(msgspec.Struct, array_like=True, frozen=True):
-    """What one site did for one job so far.
-
-    Attributes:
-        site: Its name.
-        operations: One entry per statement with a call, in the order of the net.
-        bytes_sent: Peer to the bytes of this job put on the carrier for it, heads of messages included.
-        sends: What of that was sent by which transition.
-        tallies: How its loops, conditions and look-ups went.
-        speeds: How fast its connections were during the job, as far as that showed.
-        lag: Seconds that the result of a call waited on average until the site's event loop had time for it.
-    """
-
-    site: str
-    operations: tuple[OperationReport, ...]
-    bytes_sent: dict[str, int]
-    sends: tuple[SendReport, ...] = ()
-    tallies: tuple[TallyReport, ...] = ()
-    speeds: tuple[SpeedReport, ...] = ()
-    lag: float = 0.0
-
-
 class StartJob(Message, frozen=True, tag=10):
     """Get ready to run `net` (bytes of a NetIR). Answered by `JobStarted` or `JobRefused`.
 
@@ -254,11 +120,13 @@ class StartJob(Message, frozen=True, tag=10):
         resumable: Whether the job may be begun again, so that results which nobody could make again are to be kept.
         alone: Whether no other site takes part: nothing waits for `JobStarted` then, and a job that is over soon
             needs none. If it will not be begun again, the site forgets it with its last report, and gets no `EndJob`.
+        opening: What would come right behind.
     """
 
     net: bytes
     resumable: bool = False
     alone: bool = False
+    opening: OpenFrame | None = None
 
 
 class JobStarted(Message, frozen=True, tag=11):
@@ -306,7 +174,7 @@ class YieldPackages(Message, frozen=True, tag=24):
 
     Attributes:
         place: Name that the Yield gave them.
-        frames: Their frames.
+        frames: Their frames; in a loop they mostly follow one another.
         node: Id of the Yield.
         site: Site that sent them.
         payload: The list of the values.
@@ -314,33 +182,11 @@ class YieldPackages(Message, frozen=True, tag=24):
     """
 
     place: str
-    frames: tuple[Frame, ...]
+    frames: FrameRun | tuple[Frame, ...]
     node: str
     site: str
     payload: Payload
     left_out: tuple[int, ...] = ()
-
-
-class JobLine(msgspec.Struct, array_like=True, frozen=True):
-    """A line that an adapter printed or logged.
-
-    Attributes:
-        time: When, in seconds since 1970.
-        operation: Name of its operation.
-        node: Id of the statement.
-        frame: Frame of the call.
-        source: `stdout`, `stderr`, or the level of a log record.
-        logger: Name of the logger; empty if it was printed.
-        text: The line.
-    """
-
-    time: float
-    operation: str
-    node: str
-    frame: Frame
-    source: str
-    logger: str
-    text: str
 
 
 class JobLines(Message, frozen=True, tag=25):
@@ -473,11 +319,14 @@ class SubmitJob(Message, frozen=True, tag=30):
         name: What the user calls it.
         nets: Taking-part site to the bytes of its NetIR.
         submission: 1, or one more each time that the job is submitted again since its homesite was lost.
+        opening: What would come right behind. If that is the last parameter set, the job is a *whole* one, and
+            `JobFinished` says what `FrameFinished` would say right before it.
     """
 
     name: str
     nets: dict[str, bytes]
     submission: int = 1
+    opening: AddParameters | None = None
 
 
 class AddParameters(Message, frozen=True, tag=31):
@@ -535,28 +384,6 @@ class JobRestarted(Message, frozen=True, tag=36):
 
 
 # Discovery: from the client by way of the homesite to the sites, and back. `job` is the id of the discovery.
-
-
-class Question(msgspec.Struct, array_like=True, frozen=True):
-    """Which values an operation may be given at a site.
-
-    Attributes:
-        number: Number of the question in its discovery.
-        sites: Sites that are asked.
-        operation: Name of the operation.
-        provider: Provider in the site; None for the site's own interface.
-        arguments: Parameter to value, as far as the user gave values.
-        asked: Parameters that the user asks about.
-        later: Parameters whose values come at run time.
-    """
-
-    number: int
-    sites: tuple[str, ...]
-    operation: str
-    provider: str | None
-    arguments: Payload
-    asked: tuple[str, ...]
-    later: tuple[str, ...]
 
 
 class Discover(Message, frozen=True, tag=40):

@@ -12,14 +12,17 @@ from itertools import repeat
 from typing import Any
 
 from dfmesh.engine import events
+from dfmesh.engine.bound_texts import BoundTexts
 from dfmesh.engine.caching import Caching
-from dfmesh.engine.choosing import choose
+from dfmesh.engine.choosing import Reader, choose
 from dfmesh.engine.events import Event, Instruction
+from dfmesh.engine.frame_run import Frames
 from dfmesh.engine.gathering import Gatherings
 from dfmesh.engine.loops import Loops
-from dfmesh.engine.messages import Failure
+from dfmesh.engine.message_parts import Failure
+from dfmesh.engine.open_calls import OpenCalls
 from dfmesh.engine.streams import StreamItems, Streams, StreamToken
-from dfmesh.engine.tokens import ABNORMAL, MISSING, SKIPPED, Failed, StreamInput, Token
+from dfmesh.engine.tokens import ABNORMAL, MISSING, SKIPPED, Failed, NotSelected, StreamInput, Token
 from dfmesh.engine.wiring import FireRule, OuterInput, Slot, Target, WiredNet, WiredScope, WiredTransition
 from dfmesh.errors import DfmeshError
 from dfmesh.netir import (
@@ -58,22 +61,25 @@ class NetRunner:
         calls: Calls going on: transition and frame by the number of the call.
     """
 
-    def __init__(self, net: NetIR, not_alone: frozenset[int] = frozenset()) -> None:
+    def __init__(self, net: NetIR, not_alone: frozenset[int] = frozenset(), texts: BoundTexts | None = None) -> None:
         """Get ready to run a net.
 
         Args:
             net: The net.
             not_alone: Reductions, by id of the transition, that may not give a single value as it is.
+            texts: What may be told of statements that touch what a rule of residency binds; None if none does.
 
         Raises:
             ValueDecodingError: a constant in it is not a value.
         """
-        self.wired = WiredNet(net)
+        self.wired = WiredNet(net, texts)
         self.not_alone = not_alone
         self.site = net.site
-        self.calls: dict[int, tuple[WiredTransition, Frame]] = {}
+        self.calls = OpenCalls()
         self._next_call = 0
         self._ready: deque[_Ready] = deque()
+        # What is done in several frames at once, to be counted at the end: scope, frames, number of things.
+        self._ending: list[tuple[WiredScope, Frames, int]] = []
         self._out: list[Instruction] = []
         self.loops = Loops(self)
         self.gatherings = Gatherings(self)
@@ -86,7 +92,7 @@ class NetRunner:
         Returns:
             Whether that is so; False if something of the job before is left.
         """
-        if self.calls or self._ready or self._out:
+        if self.calls or self._ready or self._ending or self._out:
             return False
         self._next_call = 0
         return self.streams.idle and self.caching.idle and self.wired.renew()
@@ -99,9 +105,12 @@ class NetRunner:
     def handle(self, event: Event) -> list[Instruction]:
         """Take in an event and give the instructions it leads to, in order."""
         _HANDLERS[type(event)](self, event)
-        ready = self._ready
-        while ready:
-            self._fire(*ready.popleft())
+        ready, ending = self._ready, self._ending
+        while ready or ending:
+            while ready:
+                self._fire(*ready.popleft())
+            if ending:
+                self._all_done(*ending.pop(0))
         out, self._out = self._out, []
         return out
 
@@ -165,7 +174,7 @@ class NetRunner:
             else:
                 self._complete(transition, frame, slot)
 
-    def _deliver_all(self, targets: Sequence[Target], frames: Sequence[Frame], tokens: list[Any]) -> None:
+    def _deliver_all(self, targets: Sequence[Target], frames: Frames, tokens: list[Any]) -> None:
         """Put values on places, each on all places before the next one. None is a failure, a skip or a stream."""
         if len(targets) == 1 and targets[0][0].alone:
             self._fire_all(targets[0][0], frames, tokens)
@@ -174,7 +183,7 @@ class NetRunner:
             for target in targets:
                 self.deliver(target, frame, token)
 
-    def _fire_all(self, transition: WiredTransition, frames: Sequence[Frame], tokens: list[Any]) -> None:
+    def _fire_all(self, transition: WiredTransition, frames: Frames, tokens: list[Any]) -> None:
         """Fire a transition with a single input for several frames."""
         if transition.argument is not None and not self._ready:
             name = transition.argument
@@ -215,16 +224,24 @@ class NetRunner:
             try:
                 token = select(token, route.select)
             except DfmeshError as error:
-                token = self.failed(transition, frame, error, route.select_node, route.select_location)
+                token = self._not_selected(transition, route, self._failure(transition, frame, error))
         if route.site == self.site:
             for target in self.wired.arrivals[route.id]:
                 self.deliver(target, frame, token)
         else:
             self._out.append(events.SendToken(route.site, route.id, frame, token, transition.position))
 
-    def send_all_along(
-        self, transition: WiredTransition, route: Route, frames: Sequence[Frame], tokens: list[Any]
-    ) -> None:
+    def _not_selected(self, transition: WiredTransition, route: Route, failure: Failure) -> NotSelected:
+        """Make the token of what a selector did not fit; its text stays here if it may show a bound value."""
+        if self.wired.texts is not None:
+            full = failure
+            to_client, shown = self.wired.texts.told(transition.ir.id, full)
+            failure = to_client if route.site == self.site else shown
+            if failure is not full:
+                self._out.append(events.KeepText(full))
+        return NotSelected(failure)
+
+    def send_all_along(self, transition: WiredTransition, route: Route, frames: Frames, tokens: list[Any]) -> None:
         """Send values, or the parts of them that are selected, along one route."""
         if route.select or len(frames) == 1:
             for frame, token in zip(frames, tokens, strict=True):
@@ -240,10 +257,12 @@ class NetRunner:
         fire = transition.fire
         if fire is None:
             fire = transition.fire = self._rule_of(transition)
-        outcome = self._outcome(transition, values) if abnormal and not transition.judges_itself else None
-        if outcome is not None:
-            self._decided(transition, frame, values, outcome)
-            return
+        if abnormal and not transition.judges_itself:
+            outcome = self._outcome(transition, values)
+            if outcome is not None:
+                self._decided(transition, frame, values, outcome)
+                return
+            values = Reader(values)
         try:
             fire(transition, frame, values)
         except Exception as error:
@@ -279,7 +298,7 @@ class NetRunner:
         for role, token in zip(transition.roles, values, strict=True):
             if token is SKIPPED and role is not Role.TRIGGER:
                 return SKIPPED
-            if isinstance(token, Failed) and failed is None:
+            if type(token) is Failed and failed is None:
                 failed = token
         return failed
 
@@ -327,8 +346,29 @@ class NetRunner:
     def _call(self, transition: WiredTransition, frame: Frame, values: list[Any]) -> None:
         if any(type(values[index]) is StreamToken for index in transition.stream_inputs):
             self._call_with_streams(transition, frame, values)
-        else:
-            self.start_call(transition, frame, {name: item(values) for name, item in transition.arguments})
+            return
+        arguments = {name: item(values) for name, item in transition.arguments}
+        if not self._join_call(transition, frame, arguments):
+            self.start_call(transition, frame, arguments)
+
+    def _join_call(self, transition: WiredTransition, frame: Frame, arguments: dict[str, Any]) -> bool:
+        """Ask for a call together with the one of the same transition that was asked for right before, if there is one.
+
+        Returns:
+            Whether that was done.
+        """
+        last = self._out[-1] if self._out else None
+        if type(last) is events.StartCall and last.transition == transition.position and not last.fed:
+            last = events.StartCalls(last.call, last.transition, [last.frame], [last.arguments])
+        elif type(last) is not events.StartCalls or last.transition != transition.position:
+            return False
+        if type(last.frames) is not list or last.first + len(last.frames) != self._next_call:
+            return False
+        self.number_call(transition, frame)
+        last.frames.append(frame)
+        last.arguments.append(arguments)
+        self._out[-1] = last
+        return True
 
     def _call_with_streams(self, transition: WiredTransition, frame: Frame, values: list[Any]) -> None:
         named = transition.stream_inputs
@@ -354,19 +394,17 @@ class NetRunner:
         self._out.append(events.StartCall(call, transition.position, frame, arguments, fed))
         return call
 
-    def _start_calls(
-        self, transition: WiredTransition, frames: Sequence[Frame], arguments: list[dict[str, Any]]
-    ) -> None:
+    def _start_calls(self, transition: WiredTransition, frames: Frames, arguments: list[dict[str, Any]]) -> None:
         first = self._next_call
         self._next_call += len(frames)
-        self.calls.update(zip(range(first, self._next_call), zip(repeat(transition), frames), strict=False))
+        self.calls.add_all(first, transition, frames)
         self._out.append(events.StartCalls(first, transition.position, frames, arguments))
 
     def number_call(self, transition: WiredTransition, frame: Frame) -> int:
         """Note that something outside goes on for a transition, and give its number."""
         call = self._next_call
         self._next_call += 1
-        self.calls[call] = (transition, frame)
+        self.calls.add(call, transition, frame)
         return call
 
     def _call_returned(self, event: events.CallReturned) -> None:
@@ -379,20 +417,28 @@ class NetRunner:
             self.finish(transition, frame, event.value)
 
     def _calls_returned(self, event: events.CallsReturned) -> None:
-        ended = [self.calls.pop(call) for call in event.calls]
-        transition = ended[0][0]
+        transition, frames = self._pop_calls(event.calls)
         if transition.stream_inputs and self.streams.feeding:
             for call in event.calls:
                 self.streams.call_over(call, transition)
-        frames = [frame for _, frame in ended]
         for route in transition.routes.get(Port.VALUE, ()):
             self.send_all_along(transition, route, frames, event.values)
         self._finish_all_sent(transition, frames)
 
+    def _pop_calls(self, calls: Sequence[int]) -> tuple[WiredTransition, Frames]:
+        together = self.calls.pop_all(calls) if type(calls) is range else None
+        if together is not None:
+            return together
+        ended = [self.calls.pop(call) for call in calls]
+        return ended[0][0], [frame for _, frame in ended]
+
     def _call_raised(self, event: events.CallRaised) -> None:
         transition, frame = self.calls.pop(event.call)
         self.streams.call_over(event.call, transition)
-        token = Failed(event.failure) if event.passed_on else self.report(transition, event.failure)
+        if event.passed_on:
+            token = Failed(event.failure)
+        else:
+            token = self.report(transition, event.failure, open_text=event.open_text)
         if self.streams.failed(event.call, frame, transition, token):
             return
         if transition.reduces:
@@ -412,27 +458,45 @@ class NetRunner:
             self.send(transition, Port.DONE, frame, token if isinstance(token, ABNORMAL) else None)
         self.done(self.wired.scopes[transition.ir.scope], frame)
 
-    def _finish_all_sent(self, transition: WiredTransition, frames: Sequence[Frame]) -> None:
+    def _finish_all_sent(self, transition: WiredTransition, frames: Frames) -> None:
         """Count a transition as done for frames for which its values have been sent."""
         for route in transition.routes.get(Port.DONE, ()):
             self.send_all_along(transition, route, frames, [None] * len(frames))
-        self._all_done(self.wired.scopes[transition.ir.scope], frames)
+        scope, number, ending = self.wired.scopes[transition.ir.scope], 1, self._ending
+        if ending and ending[-1][1] is frames and ending[-1][0] is scope:
+            number += ending.pop()[2]
+        ending.append((scope, frames, number))
 
     # Errors
 
-    def failed(
-        self, transition: WiredTransition, frame: Frame, error: Exception, node: str = "", location: str = ""
-    ) -> Failed:
-        """Make, and report, the failure of something that this runner itself evaluated."""
-        ir = transition.ir
-        name = type(error).__name__
-        failure = Failure(self.site, ir.name, node or ir.node, frame, location or ir.location, name, str(error))
-        return self.report(transition, failure)
+    def failed(self, transition: WiredTransition, frame: Frame, error: Exception, scope: int | None = None) -> Failed:
+        """Make, and report, the failure of something that this runner itself evaluated, as in `report`."""
+        open_text = isinstance(error, DfmeshError) and error.shows_no_value
+        return self.report(transition, self._failure(transition, frame, error), scope, open_text=open_text)
 
-    def report(self, transition: WiredTransition, failure: Failure) -> Failed:
-        """Tell the homesite of an error that began here, unless a loop around it tolerates errors."""
-        if not self.wired.scopes[transition.ir.scope].tolerant:
-            self._out.append(events.ReportFailure(failure))
+    def _failure(self, transition: WiredTransition, frame: Frame, error: Exception) -> Failure:
+        ir = transition.ir
+        return Failure(self.site, ir.name, ir.node, frame, ir.location, type(error).__name__, str(error))
+
+    def report(
+        self, transition: WiredTransition, failure: Failure, scope: int | None = None, *, open_text: bool = False
+    ) -> Failed:
+        """Tell the homesite of an error that began here, unless a loop around it tolerates errors.
+
+        Args:
+            transition: What failed.
+            failure: How.
+            scope: Where it failed, if not in the transition's own scope.
+            open_text: Whether its text shows nothing of a value, so that no rule of residency keeps it here.
+        """
+        to_client = failure
+        if self.wired.texts is not None and not open_text:
+            full = failure
+            to_client, failure = self.wired.texts.told(transition.ir.id, full)
+            if failure is not full:
+                self._out.append(events.KeepText(full))
+        if not self.wired.scopes[transition.ir.scope if scope is None else scope].tolerant:
+            self._out.append(events.ReportFailure(to_client))
         return Failed(failure)
 
     # Counting
@@ -445,19 +509,23 @@ class NetRunner:
         else:
             self.frames_done(scope, (frame,))
 
-    def _all_done(self, scope: WiredScope, frames: Sequence[Frame]) -> None:
-        """Count one thing of a scope as done in each of some frames."""
+    def _all_done(self, scope: WiredScope, frames: Frames, number: int) -> None:
+        """Count so many things of a scope as done in each of some frames."""
+        if number == scope.size:  # That is all there is, so nothing of it was counted before.
+            self.frames_done(scope, frames)
+            return
         left = scope.left
         counts = list(map(left.pop, frames, repeat(scope.size)))
-        ending = counts.count(1)
+        ending = counts.count(number)
         if ending == len(counts):
             self.frames_done(scope, frames)
             return
-        left.update((frame, count - 1) for frame, count in zip(frames, counts, strict=True) if count > 1)
+        left.update((frame, count - number) for frame, count in zip(frames, counts, strict=True) if count > number)
         if ending:
-            self.frames_done(scope, [frame for frame, count in zip(frames, counts, strict=True) if count == 1])
+            ended = [frame for frame, count in zip(frames, counts, strict=True) if count == number]
+            self.frames_done(scope, ended)
 
-    def frames_done(self, scope: WiredScope, frames: Sequence[Frame]) -> None:
+    def frames_done(self, scope: WiredScope, frames: Frames) -> None:
         """All that this site has in frames of a scope is done: drop what is stored for them and tell."""
         for reader in scope.readers:
             for frame in frames:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
 
+from dfmesh.engine.bound_texts import bound_texts
 from dfmesh.engine.call_plan import CallPlan
 from dfmesh.engine.net_runner import NetRunner
-from dfmesh.netir import NOTHING_BOUND, BoundValues, Call, NetIR, Reduce
+from dfmesh.engine.wiring import WiredTransition
+from dfmesh.netir import NOTHING_BOUND, BoundValues, Call, NetIR, Port, Reduce
 
 REMEMBERED = 32
 """Nets of which a site keeps what it made of them; a pipeline is often submitted many times in a row."""
@@ -19,6 +20,11 @@ IDLE = 16
 
 LARGEST = 2**20
 """Bytes of a net that is remembered; constants in it are kept as long as it is."""
+
+MOST_BYTES = 4 * 2**20
+"""Bytes of all that are remembered, each counted once, and once more for each of its runners.
+
+Made ready they take about six times as much memory."""
 
 
 class PreparedNet:
@@ -49,8 +55,8 @@ class PreparedNet:
         self.net = net
         self.data = data
         self.bound = bound
-        self.runner = NetRunner(net, bound.alone)
-        self.plans = [_plan(transition.ir.action) for transition in self.runner.wired.transitions]
+        self.runner = NetRunner(net, bound.alone, bound_texts(net, bound))
+        self.plans = [_plan(transition, net.site) for transition in self.runner.wired.transitions]
         self.senders = self.runner.wired.senders()
 
 
@@ -71,6 +77,7 @@ class PreparedNets:
         self._objections = objections
         self._bound_values = bound_values
         self._idle: OrderedDict[bytes, tuple[NetIR, BoundValues, list[PreparedNet]]] = OrderedDict()
+        self._size = 0
 
     def take(self, data: bytes) -> tuple[PreparedNet | None, list[str]]:
         """Give a net that is ready to run, or why the site will not run it.
@@ -92,27 +99,45 @@ class PreparedNets:
             prepared = PreparedNet(net, data, bound)
             if len(data) <= LARGEST:
                 self._idle[data] = (net, bound, [])
-            if len(self._idle) > REMEMBERED:
-                self._idle.popitem(last=False)
+                self._size += len(data)
+                self._forget()
             return prepared, []
         self._idle.move_to_end(data)
         net, bound, idle = known
-        return (idle.pop() if idle else PreparedNet(net, data, bound)), []
+        if not idle:
+            return PreparedNet(net, data, bound), []
+        self._size -= len(data)
+        return idle.pop(), []
 
     def give_back(self, prepared: PreparedNet) -> None:
         """Take back a net whose job has ended, unless something of that is left in it."""
         known = self._idle.get(prepared.data)
-        if known is not None and len(known[2]) < IDLE and prepared.runner.renew():
+        if known is None:
+            return
+        size, kept = len(prepared.data), len(known[2])
+        if kept < IDLE and size * (kept + 2) <= MOST_BYTES and prepared.runner.renew():
             for plan in prepared.plans:
                 if plan is not None:
                     plan.loading = 0.0
             known[2].append(prepared)
+            self._size += size
+            self._forget()
+
+    def _forget(self) -> None:
+        """Forget those that were not taken for the longest time, where all are too many."""
+        while len(self._idle) > REMEMBERED or self._size > MOST_BYTES:
+            data, (_, _, idle) = self._idle.popitem(last=False)
+            self._size -= len(data) * (1 + len(idle))
 
 
-def _plan(action: Any) -> CallPlan | None:
-    if isinstance(action, Call | Reduce):
-        return CallPlan(action.operation, action.provider, action.retries, action.timeout)
-    return None
+def _plan(transition: WiredTransition, site: str) -> CallPlan | None:
+    action = transition.ir.action
+    if not isinstance(action, Call | Reduce):
+        return None
+    plan = CallPlan(action.operation, action.provider, action.retries, action.timeout)
+    routes = transition.routes.get(Port.VALUE, ())
+    plan.leaves = isinstance(action, Call) and any(route.site != site and not route.select for route in routes)
+    return plan
 
 
-__all__ = ["IDLE", "LARGEST", "REMEMBERED", "PreparedNet", "PreparedNets"]
+__all__ = ["IDLE", "LARGEST", "MOST_BYTES", "REMEMBERED", "PreparedNet", "PreparedNets"]

@@ -50,6 +50,7 @@ class Pressure:
     def drop(self) -> None:
         """Forget what is held: nothing more will be carried out."""
         self.held.clear()
+        self._carry_out = _nothing
 
     def _wait(self) -> None:
         if not self._stopped and not self._waits:
@@ -66,3 +67,7 @@ class Pressure:
                 self._wait()
                 return
             self._carry_out(self.held.popleft())
+
+
+def _nothing(_instruction: Instruction) -> None:
+    pass

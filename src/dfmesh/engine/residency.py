@@ -20,11 +20,19 @@ from dfmesh.netir import (
     Store,
     Transition,
     follow,
+    may_have,
     reduced,
+    sites_among,
+    with_clients,
 )
 
 MAX_OBJECTIONS = 20
 """Objections to one net that are told."""
+
+_WAY_OUT = (
+    "the plan was not compiled with that rule; load the federation file again (Federation.load), and prepare and "
+    "submit the pipeline in a session of it"
+)
 
 _CALLS = (Call, Reduce)
 _EVERYWHERE = frozenset({""})  # Of no site's name, so that it is within no rule.
@@ -32,6 +40,8 @@ _EVERYWHERE = frozenset({""})  # Of no site's name, so that it is within no rule
 
 class ResidencyError(DfmeshError):
     """A value would get, or has got, where the site that made it does not allow it to be."""
+
+    shows_no_value = True
 
 
 def bound_values(net: NetIR, adapters: SiteAdapters) -> BoundValues:
@@ -45,12 +55,26 @@ def bound_values(net: NetIR, adapters: SiteAdapters) -> BoundValues:
     if not made and not arriving:
         return NOTHING_BOUND
     bound = follow([net], made, arriving)
-    return dataclasses.replace(bound, alone=frozenset(_alone(net, made, arriving, bound)))
+    by_id = {transition.id: transition for transition in net.transitions}
+    rules: dict[Sites, str] = {}
+    for number, sites in made.items():
+        rules.setdefault(sites, _place_of_rule(by_id[number], adapters))
+    reductions = reduced([net], made, arriving)
+    alone = frozenset(_alone(net, made, reductions, bound))
+    return dataclasses.replace(bound, alone=alone, touched=_touched(net, reductions, bound), rules=rules)
 
 
-def _alone(net: NetIR, made: dict[int, Sites], arriving: dict[int, Sites], planned: BoundValues) -> Iterator[int]:
+def _touched(net: NetIR, reductions: dict[int, Sites], bound: BoundValues) -> dict[int, frozenset[Sites]]:
+    """Add to what bound values touch what the single value of a reduction would, which is given as it is."""
+    touched = dict(bound.touched)
+    for number, sites in follow([net], reductions, {}).touched.items():
+        touched[number] = touched.get(number, frozenset()) | sites
+    return touched
+
+
+def _alone(net: NetIR, made: dict[int, Sites], reductions: dict[int, Sites], planned: BoundValues) -> Iterator[int]:
     """Find reductions from which a single value would go, unmerged, where the plan lets only merged ones go."""
-    for reduction, sites in reduced([net], made, arriving).items():
+    for reduction, sites in reductions.items():
         own = made.get(reduction)
         if own is not None and own <= sites:
             continue
@@ -81,7 +105,7 @@ def residency_objections(net: NetIR, adapters: SiteAdapters) -> list[str]:
     bound = follow([net], made, arriving)
     if not (bound.breaches or bound.routes or arriving):
         return []
-    found = [*_misplaced(net, arriving), *_breaches(net, bound.breaches, adapters), *_unstated(net, bound)]
+    found = [*_misplaced(net, arriving), *_breaches(net, bound.breaches, adapters), *_unstated(net, bound, adapters)]
     return list(dict.fromkeys(found))[:MAX_OBJECTIONS]
 
 
@@ -114,7 +138,7 @@ def _made(net: NetIR, adapters: SiteAdapters) -> dict[int, Sites]:
     rules = {named: _rule(*named, adapters) for named in net.operations()}
     if not any(rule is not None for rule in rules.values()):
         return {}
-    sites = {named: frozenset((net.site, *rule.sites)) for named, rule in rules.items() if rule is not None}
+    sites = {named: may_have(net.site, rule.sites) for named, rule in rules.items() if rule is not None}
     made = {}
     for transition in net.transitions:
         action = transition.action
@@ -141,19 +165,24 @@ def _breaches(net: NetIR, breaches: Iterable[Breach], adapters: SiteAdapters) ->
     by_id = {transition.id: transition for transition in net.transitions}
     for breach in breaches:
         how = "yield to the client, at" if breach.to_client else "send to"
+        rule = f"it may only be at {_listed(breach.sites)}"
+        if breach.to_client:
+            rule += f", and {_clients(breach.sites)}"
         if breach.arrives:
             what = f"what {net.arrivals[breach.origin].source} sends it"
-            rule = f"it may only be at {_listed(breach.sites)}"
         else:
             origin = by_id[breach.origin]
             what = f"the result of {_statement(origin)}"
-            rule = f"it may only be at {_listed(breach.sites)} by {_place_of_rule(origin, adapters)}"
+            rule += f" by {_place_of_rule(origin, adapters)}; "
+            if breach.to_client:
+                rule += f"clients of {breach.destination} may have it if the rule names {breach.destination}; "
+            rule += _WAY_OUT
         by = "" if breach.sender.id == breach.origin and not breach.arrives else f" by {_statement(breach.sender)}"
         yield f"may not {how} site {breach.destination!r}{by} {what}: {rule}"
 
 
-def _unstated(net: NetIR, bound: BoundValues) -> Iterator[str]:
-    """Find routes of which the plan says less than the rules do."""
+def _unstated(net: NetIR, bound: BoundValues, adapters: SiteAdapters) -> Iterator[str]:
+    """Find routes of which the plan says less than the rules do, so that their receivers would not keep them."""
     sent: dict[int, tuple[Transition, Route]] = {
         route.id: (transition, route) for transition in net.transitions for route in transition.routes
     }
@@ -163,8 +192,7 @@ def _unstated(net: NetIR, bound: BoundValues) -> Iterator[str]:
             transition, route = sent[number]
             yield (
                 f"may send to site {route.site!r} what {_statement(transition)} gives only if the plan says that it "
-                f"may only be at {_listed(sites)}; the pipeline was compiled with other rules of residency: "
-                "compile it with the federation file that the sites have"
+                f"may only be at {_listed(sites)}, by {_places_of_rules(net, sites, adapters)}; {_WAY_OUT}"
             )
 
 
@@ -175,13 +203,25 @@ def _place_of_rule(origin: Transition, adapters: SiteAdapters) -> str:
     return "a rule of residency" + (f" ({location})" if location is not None else "")
 
 
+def _places_of_rules(net: NetIR, sites: Sites, adapters: SiteAdapters) -> str:
+    """Name the site's own rules which together leave these sites, or say that it is that of another."""
+    made = _made(net, adapters)
+    own = [item for item in net.transitions if item.id in made and made[item.id] >= sites]
+    return ", ".join(dict.fromkeys(_place_of_rule(item, adapters) for item in own)) or "a rule of another site"
+
+
 def _statement(transition: Transition) -> str:
     where = ", ".join(part for part in (transition.node, transition.location) if part)
     return f"{transition.name} ({where})" if where else transition.name
 
 
 def _listed(sites: Iterable[str]) -> str:
-    return ", ".join(sorted(sites)) or "no site"
+    return ", ".join(sites_among(sites)) or "no site"
+
+
+def _clients(sites: Iterable[str]) -> str:
+    named = with_clients(sites)
+    return f"of clients only those of {', '.join(named)} may have it" if named else "no client may have it"
 
 
 __all__ = ["ResidencyError", "bound_values", "check_told", "residency_objections"]

@@ -9,9 +9,10 @@ from typing import Any, Protocol
 from dfmesh import values
 from dfmesh.engine.adapters import Adapter, AdapterKind, SiteAdapters, describe
 from dfmesh.engine.call_plan import CallPlan
-from dfmesh.engine.job_controller import JobController
+from dfmesh.engine.job_calls import JobCalls
 from dfmesh.engine.live_input import StreamBrokenError
-from dfmesh.engine.messages import AnyMessage, Failure, Payload
+from dfmesh.engine.message_parts import Failure, Payload
+from dfmesh.engine.messages import AnyMessage
 from dfmesh.engine.tokens import StreamInput
 
 
@@ -66,17 +67,17 @@ class SimulatedCarrier:
 class SimulatedCalls:
     """Makes calls take virtual time. Each runs in one go, when that time is over."""
 
-    def __init__(self, simulation: VirtualTime, adapters: SiteAdapters, controller: JobController) -> None:
+    def __init__(self, simulation: VirtualTime, adapters: SiteAdapters, outcome: JobCalls) -> None:
         """Make the calls of one job at one site.
 
         Args:
             simulation: Whose time passes.
             adapters: What the site offers.
-            controller: Gets told what happens.
+            outcome: Gets told what happens.
         """
         self._simulation = simulation
         self._adapters = adapters
-        self._controller = controller
+        self._outcome = outcome
         self._streams: dict[int, Iterator[Any] | AsyncIterator[Any]] = {}
         self._fed: dict[int, dict[int, list[Any]]] = {}
         self._awaited: dict[int, set[int]] = {}
@@ -105,7 +106,7 @@ class SimulatedCalls:
                 continue
             failure = broken.get(item.index)
             if failure is not None and not adapter.streams_into(name):
-                self._controller.broken(call, failure, 0.0)
+                self._outcome.broken(call, failure, 0.0)
                 return
             ready[name] = self._as_taken(adapter, name, fed[item.index], failure)
         self._run(call, plan, ready)
@@ -124,7 +125,7 @@ class SimulatedCalls:
 
     def _taken(self, call: int, index: int) -> None:
         if not self._closed:
-            self._controller.taken(call, index, 1)
+            self._outcome.taken(call, index, 1)
 
     def feed_end(self, call: int, index: int, failure: Failure | None) -> None:
         """As `Calls.feed_end`."""
@@ -157,7 +158,9 @@ class SimulatedCalls:
             self._run(call, plan, arguments, lambda call, value: ended.append((call, value)))
         if ended and not self._closed:
             calls, given = zip(*ended, strict=True)
-            self._controller.all_returned(list(calls), list(given), [0.0] * len(ended))
+            following = range(calls[0], calls[-1] + 1)  # As a run of calls tells them, unless some have raised.
+            told = following if len(following) == len(calls) else list(calls)
+            self._outcome.all_returned(told, list(given), [0.0] * len(ended))
 
     def pull(self, call: int, count: int) -> None:
         """As `Calls.pull`; some of the items come together."""
@@ -195,19 +198,19 @@ class SimulatedCalls:
             except BaseException as error:
                 attempt += 1
                 if isinstance(error, StreamBrokenError):
-                    self._controller.broken(call, error.failure, 0.0)
+                    self._outcome.broken(call, error.failure, 0.0)
                     return
                 if attempt > plan.retries:
                     raised = describe(error, self._adapters.own_code).after_calls(attempt)
-                    self._controller.raised(call, raised, 0.0)
+                    self._outcome.raised(call, raised, 0.0)
                     return
         if isinstance(value, Iterator | AsyncIterator):
             self._streams[call] = value
-            self._controller.streams(call)
+            self._outcome.streams(call)
         elif returned is not None:
             returned(call, value)
         else:
-            self._controller.returned(call, value, 0.0)
+            self._outcome.returned(call, value, 0.0)
 
     def _next(self, call: int, count: int) -> None:
         """Produce some of the items that were asked for, and the others later."""
@@ -224,15 +227,15 @@ class SimulatedCalls:
             ending = error
         more = ending is not None or len(given) < count
         if given:
-            self._controller.items(call, given, 0.0, more=more)
+            self._outcome.items(call, given, 0.0, more=more)
         if self._closed or call not in self._streams:
             return
         if isinstance(ending, _Exhausted):
-            self._controller.exhausted(call)
+            self._outcome.exhausted(call)
         elif isinstance(ending, StreamBrokenError):
-            self._controller.broken(call, ending.failure, 0.0)
+            self._outcome.broken(call, ending.failure, 0.0)
         elif ending is not None:
-            self._controller.raised(call, describe(ending, self._adapters.own_code), 0.0)
+            self._outcome.raised(call, describe(ending, self._adapters.own_code), 0.0)
         elif more:
             self._simulation.at(self._simulation.delay(), lambda: self._next(call, count - len(given)))
 

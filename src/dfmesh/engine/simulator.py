@@ -15,12 +15,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from dfmesh import values
 from dfmesh.engine.adapters import SiteAdapters
 from dfmesh.engine.call_log import NoCallLog
 from dfmesh.engine.home_job import HomeJob
 from dfmesh.engine.home_jobs import HomeJobs
-from dfmesh.engine.job_controller import JobController, SiteServices
+from dfmesh.engine.job_calls import JobCalls
+from dfmesh.engine.job_controller import SiteServices
+from dfmesh.engine.message_parts import Payload
 from dfmesh.engine.messages import (
     AddParameters,
     AnyMessage,
@@ -29,7 +33,6 @@ from dfmesh.engine.messages import (
     EndJob,
     JobFinished,
     JobRefused,
-    Payload,
     SiteLost,
     StartJob,
     SubmitJob,
@@ -105,6 +108,7 @@ class Simulation:
         self.slow: dict[tuple[str, str], float] = {}
         self._caches: dict[str, Cache] = dict(caches or {})
         self._random = random.Random(seed)  # noqa: S311 - to be repeated, not to be secret
+        self._whole = bool(seed % 2)  # Whether a job of one parameter set is submitted in one go.
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._scheduled = 0
         self._latest: dict[tuple[str, str], float] = {}
@@ -129,11 +133,20 @@ class Simulation:
         Raises:
             SimulationStuckError: the job does not end.
         """
-        self._begin(self._submit)
-        for index, parameters in enumerate(parameter_sets):
-            payloads = {name: Payload(values.normalise(value)) for name, value in parameters.items()}
-            self._from_client(AddParameters(JOB, (index,), payloads))
-        self._from_client(CloseParameters(JOB))
+        adds = [
+            AddParameters(JOB, (index,), {name: Payload(values.normalise(value)) for name, value in given.items()})
+            for index, given in enumerate(parameter_sets)
+        ]
+        if len(adds) == 1 and self._whole:
+            opening = msgspec.structs.replace(adds[0], last=True)
+            submit = msgspec.structs.replace(self._submit, opening=opening)
+            self.submitted = SubmittedJob(submit, self._nets)
+            self._begin(submit)
+        else:
+            self._begin(self._submit)
+            for add in adds:
+                self._from_client(add)
+            self._from_client(CloseParameters(JOB))
         try:
             while self._agenda:
                 self.now, _, action = heapq.heappop(self._agenda)
@@ -222,7 +235,7 @@ class Simulation:
     # The client
 
     def _begin(self, submit: SubmitJob) -> None:
-        self._home.begin(HomeJob(JOB, CLIENT, self._nets, submit.nets, submit.submission))
+        self._home.begin(HomeJob(JOB, CLIENT, self._nets, submit.nets, submit.submission), submit.opening)
 
     def _from_client(self, message: AnyMessage) -> None:
         self.submitted.sent(message)
@@ -249,8 +262,8 @@ class Simulation:
     def _services(self, site: str) -> SiteServices:
         """Make what a site has for its jobs."""
 
-        def make_calls(controller: JobController) -> Any:
-            return SimulatedCalls(self, self._adapters[site], controller)
+        def make_calls(outcome: JobCalls) -> Any:
+            return SimulatedCalls(self, self._adapters[site], outcome)
 
         def soon(action: Callable[[], None]) -> None:
             self.at(0.0, action)

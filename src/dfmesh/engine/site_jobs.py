@@ -10,12 +10,13 @@ from dfmesh.engine.attempts import job_of, runs_once
 from dfmesh.engine.held_messages import HeldMessages
 from dfmesh.engine.job_controller import JobController, SiteServices
 from dfmesh.engine.kept_calls import KeptCalls, OnceCalls
-from dfmesh.engine.messages import AnyMessage, EndJob, Failure, JobEnded, JobRefused, JobStarted, SiteReport, StartJob
+from dfmesh.engine.message_parts import Failure, SiteReport
+from dfmesh.engine.messages import AnyMessage, EndJob, JobEnded, JobRefused, JobStarted, StartJob
 from dfmesh.engine.prepared_nets import PreparedNets
 from dfmesh.errors import DfmeshError, UnknownClassError
 from dfmesh.netir import NetIR
 
-PATIENCE = 0.001
+PATIENCE = 0.01
 """Seconds after which a job is long enough to say that it has started, where no other site waits for that."""
 
 
@@ -45,6 +46,7 @@ class SiteJobs:
         self._leaving: dict[str, JobController] = {}
         self._kept: dict[str, KeptCalls] = {}
         self._held = HeldMessages(services.load)
+        self._untold: list[str] = []  # Attempts that may be over before they have to say that they have started.
 
     def receive(self, peer: str, message: AnyMessage) -> None:
         """Take in a message about a job from another site. One about a job that is not there is dropped."""
@@ -96,14 +98,21 @@ class SiteJobs:
         if message.alone and not message.resumable:
             controller.on_last = lambda: self._forget(message.job)
         if message.alone and self._services.later is not None:
-            self._services.later(PATIENCE, lambda: self._tell_started(message.job))
+            if not self._untold:
+                self._services.later(PATIENCE, self._tell_started)
+            self._untold.append(message.job)
         else:
             self._services.carrier.send(peer, JobStarted(message.job, patient=message.alone))
+        if message.opening is not None:
+            self.receive(peer, message.opening)
 
-    def _tell_started(self, attempt: str) -> None:
-        controller = self.controllers.get(attempt)
-        if controller is not None and not controller.told_last:
-            self._services.carrier.send(self._homesite, JobStarted(attempt))
+    def _tell_started(self) -> None:
+        """Say so for all that have begun since the first of them, if they go on."""
+        untold, self._untold = self._untold, []
+        for attempt in untold:
+            controller = self.controllers.get(attempt)
+            if controller is not None and not controller.told_last:
+                self._services.carrier.send(self._homesite, JobStarted(attempt))
 
     def _once_calls(self, attempt: str, net: NetIR) -> OnceCalls | None:
         if not any(runs_once(transition) for transition in net.transitions):
@@ -159,7 +168,9 @@ class SiteJobs:
         if controller is not None:
             controller.close()
         if attempt:
-            self._refuse(attempt, [f"cannot go on: {type(error).__name__}: {error}"])
+            texts = None if controller is None else controller.prepared.runner.wired.texts
+            said = f"{type(error).__name__}: {error}" if texts is None else texts.of_job(error)
+            self._refuse(attempt, [f"cannot go on: {said}"])
 
     def _refuse(self, attempt: str, reasons: list[str]) -> None:
         failures = tuple(Failure(self._site, "start", "", (), "", "JobRefused", reason) for reason in reasons)

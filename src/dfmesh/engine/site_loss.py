@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from dfmesh.engine.attempts import job_of, runs_once
-from dfmesh.engine.messages import Failure, SiteLost
+from dfmesh.engine.message_parts import Failure
+from dfmesh.engine.messages import SiteLost
 from dfmesh.netir import Call, NetIR, Reduce, Transition
 
 _NAMED = 3

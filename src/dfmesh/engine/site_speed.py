@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dfmesh.engine.carrier import Carrier, saturation
-from dfmesh.engine.messages import SpeedReport
+from dfmesh.engine.message_parts import SpeedReport
 
 
 class SiteSpeed:
@@ -25,8 +25,11 @@ class SiteSpeed:
 
     def connections(self) -> tuple[SpeedReport, ...]:
         """Give the speed of each connection, as far as that showed."""
+        saturated = saturation(self._carrier)
+        if not saturated:
+            return ()
         speeds = []
-        for peer, (size, seconds) in saturation(self._carrier).items():
+        for peer, (size, seconds) in saturated.items():
             size_before, seconds_before = self._saturated_before.get(peer, (0, 0.0))
             if seconds > seconds_before:
                 speeds.append(SpeedReport(peer, size - size_before, seconds - seconds_before))

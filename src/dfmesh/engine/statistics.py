@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from dfmesh import values
-from dfmesh.engine.messages import OperationReport, SendReport
+from dfmesh.engine.message_parts import OperationReport, SendReport
 from dfmesh.netir import Transition
 
 _SIZED_ALWAYS = 8
@@ -74,18 +75,31 @@ class Statistics:
         if not self.done and not self.failed:
             self._cold.update(range(first, first + count))
 
-    def all_returned(self, calls: list[int], values: list[Any], seconds: list[float]) -> None:
+    def all_returned(self, calls: Sequence[int], values: list[Any], seconds: list[float]) -> None:
         """Calls have ended with values."""
-        if self._cold or self.done < _SIZED_ALWAYS:
-            for call, value, duration in zip(calls, values, seconds, strict=True):
-                self.returned(value)
-                self.ended(call, duration, failed=False)
-            return
-        for position in range(-self.done & _SAMPLE_MASK, len(values), _SAMPLE_MASK + 1):
+        if self._cold:
+            self._end_cold(calls, seconds)
+        done = self.done
+        for position in range(min(len(values), max(_SIZED_ALWAYS - done, 0))):
+            _sample(self._sizes, done + position, values[position])
+        first = max(-done & _SAMPLE_MASK, _SIZED_ALWAYS - done)
+        for position in range(first + (-(done + first) & _SAMPLE_MASK), len(values), _SAMPLE_MASK + 1):
             _sample(self._sizes, 0, values[position])
         self.running -= len(calls)
         self.seconds += sum(seconds)
         self.done += len(calls)
+
+    def _end_cold(self, calls: Sequence[int], seconds: list[float]) -> None:
+        """Count those that are cold."""
+        before = len(self._cold)
+        if not self.done and not self.failed:
+            self._first_seconds = seconds[0]
+        if self._cold.issuperset(calls):
+            self._cold_seconds += sum(seconds)
+        else:
+            self._cold_seconds += sum(own for call, own in zip(calls, seconds, strict=True) if call in self._cold)
+        self._cold.difference_update(calls)
+        self._cold_calls += before - len(self._cold)
 
     def ended(self, call: int, seconds: float, *, failed: bool) -> None:
         """A call has ended; `seconds` are those not yet told by `item`."""
@@ -157,9 +171,10 @@ class Statistics:
             loading,
         )
 
-    def sends(self, ir: Transition) -> list[SendReport]:
-        """Say what was sent."""
-        return [SendReport(ir.id, route, count, size) for route, (count, size) in self._sends.items()]
+    def add_sends(self, ir: Transition, reports: list[SendReport]) -> None:
+        """Add what was sent to the reports."""
+        for route, (count, size) in self._sends.items():
+            reports.append(SendReport(ir.id, route, count, size))
 
 
 def _sample(sizes: list[int], seen: int, value: Any) -> None:

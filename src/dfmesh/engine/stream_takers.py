@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dfmesh.engine import events
-from dfmesh.engine.messages import Failure
+from dfmesh.engine.message_parts import Failure
 from dfmesh.netir import Frame, Route, SendYield
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dfmesh.engine import events
-from dfmesh.engine.messages import Failure
+from dfmesh.engine.message_parts import Failure
 from dfmesh.engine.stream_takers import STREAM_WINDOW, CallTaker, LoopTaker, RouteTaker, Taker, YieldTaker
 from dfmesh.engine.tokens import Failed, Token
 from dfmesh.netir import Call, Frame, Loop, Port, Route, SendYield

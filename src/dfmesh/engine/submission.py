@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import msgspec
 
+from dfmesh.engine.job_shape import SubmittedNets
 from dfmesh.netir import NetIR, check_nets
 
 MAX_PROBLEMS = 50
@@ -14,6 +15,9 @@ MAX_PROBLEMS = 50
 
 _REMEMBERED = 32
 """Submissions that are not read and checked again; the same pipeline is often submitted many times in a row."""
+
+LARGEST = 2**20
+"""Bytes of a submission that is remembered."""
 
 
 def read_nets(submitted: Mapping[str, bytes]) -> tuple[dict[str, NetIR], list[str]]:
@@ -23,15 +27,15 @@ def read_nets(submitted: Mapping[str, bytes]) -> tuple[dict[str, NetIR], list[st
         submitted: Bytes of a NetIR by site.
 
     Returns:
-        Net by site, and what is wrong with them; there are no nets if anything is.
+        Net by site, not to be changed, and what is wrong with them; there are no nets if anything is.
     """
-    nets, problems = _read(tuple(submitted.items()))
-    return dict(nets), list(problems)
+    small = sum(map(len, submitted.values())) <= LARGEST
+    nets, problems = (_read if small else _read_anew)(tuple(submitted.items()))
+    return nets, list(problems)
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _read(submitted: tuple[tuple[str, bytes], ...]) -> tuple[dict[str, NetIR], list[str]]:
-    nets: dict[str, NetIR] = {}
+def _read_anew(submitted: tuple[tuple[str, bytes], ...]) -> tuple[dict[str, NetIR], list[str]]:
+    nets = SubmittedNets()
     for site, data in submitted:
         try:
             nets[site] = NetIR.from_bytes(data)
@@ -42,3 +46,6 @@ def _read(submitted: tuple[tuple[str, bytes], ...]) -> tuple[dict[str, NetIR], l
     faults = check_nets(nets)
     problems = [f"the plan is not sound: {fault}" for fault in faults[:MAX_PROBLEMS]]
     return ({}, problems) if problems else (nets, [])
+
+
+_read = lru_cache(maxsize=_REMEMBERED)(_read_anew)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from dfmesh.engine.announced_results import AnnouncedResults
-from dfmesh.engine.attempts import MAX_FRUITLESS, once_only, survivable
+from dfmesh.engine.attempts import MAX_FRUITLESS
+from dfmesh.engine.frame_run import FrameRun
+from dfmesh.engine.job_shape import shape_of
+from dfmesh.engine.message_parts import Failure
 from dfmesh.engine.messages import (
     AddParameters,
     AnyMessage,
     CancelJob,
     CloseParameters,
-    Failure,
     FrameFinished,
     JobFinished,
     JobRestarted,
@@ -63,12 +65,13 @@ class SubmittedJob:
             submit: The message that submits it; it is not to be given to `sent`.
             nets: What the nets in that are, by site.
         """
+        shape = shape_of(nets)
         self.job = submit.job
         self.restarts: list[JobRestarted] = []
         self._submit = submit
         self._nets = nets
-        self._once = once_only(nets.values())
-        self.resumable = bool(survivable(nets))
+        self._once = shape.once
+        self.resumable = bool(shape.survivable)
         self._sets: dict[Frame, AddParameters] = {}
         self._closed: CloseParameters | None = None
         self._cancelled: CancelJob | None = None
@@ -76,6 +79,8 @@ class SubmittedJob:
         self._failures: list[Failure] = []
         self._history: list[Failure] = []
         self._fruitless = 0  # Losses of the homesite since anything new came.
+        if submit.opening is not None:
+            self.sent(submit.opening)
 
     @property
     def unfinished(self) -> int:
@@ -88,7 +93,7 @@ class SubmittedJob:
             if self.resumable:
                 self._sets[message.frame] = message
             elif not self._sets:
-                self._sets[message.frame] = msgspec.structs.replace(message, parameters={})
+                self._sets[message.frame] = AddParameters(message.job, message.frame, {})
             if message.last:
                 self._closed = CloseParameters(message.job)
         elif type(message) is CloseParameters:
@@ -121,10 +126,22 @@ class SubmittedJob:
     def _new_of(self, packages: YieldPackages) -> YieldPackages | None:
         """Leave out what has been announced before; None if that is all."""
         node = packages.node
-        known = [position for position, frame in enumerate(packages.frames) if not self._is_new(node, frame)]
-        if len(known) == len(packages.frames):
+        frames = packages.frames
+        if type(frames) is FrameRun:
+            known = self._known(node, frames)
+        else:
+            known = [position for position, frame in enumerate(frames) if not self._is_new(node, frame)]
+        if len(known) == len(frames):
             return None
         return msgspec.structs.replace(packages, left_out=tuple(known)) if known else packages
+
+    def _known(self, node: str, frames: FrameRun) -> Sequence[int]:
+        if frames[0][:1] not in self._sets:
+            return range(len(frames))
+        known = self._announced.add_all(node, frames)
+        if len(known) < len(frames) and self._fruitless:
+            self._advanced()
+        return known
 
     def _is_new(self, node: str, frame: Frame) -> bool:
         if frame[:1] not in self._sets:
@@ -176,7 +193,7 @@ class SubmittedJob:
             what = f"the homesite was lost {MAX_FRUITLESS} times in a row without anything new in between; "
             what += "the job is not begun again"
             return self._over("failed", *self._history, Failure(lost.site, "site", "", (), "", "SiteLost", what))
-        self._submit = msgspec.structs.replace(self._submit, submission=self._submit.submission + 1)
+        self._submit = msgspec.structs.replace(self._submit, submission=self._submit.submission + 1, opening=None)
         restarted = JobRestarted(self.job, tuple(losses))
         self.restarts.append(restarted)
         closed = () if self._closed is None else (self._closed,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dfmesh.engine.messages import Failure
+from dfmesh.engine.message_parts import Failure
 
 
 class Failed:
@@ -21,6 +21,12 @@ class Failed:
 
     def __repr__(self) -> str:
         return f"Failed({self.failure.operation}: {self.failure.message})"
+
+
+class NotSelected(Failed):
+    """The token of a value that a selector did not fit: an error of each statement that reads it, not told of yet."""
+
+    __slots__ = ()
 
 
 class _Skipped:
@@ -45,7 +51,7 @@ SKIPPED: Final = _Skipped()
 MISSING: Final = _Missing()
 
 Token = Any
-"""A value, a `Failed`, or `SKIPPED`."""
+"""A value, a `Failed` (or `NotSelected`), or `SKIPPED`."""
 
 ABNORMAL: Final = (Failed, _Skipped)
 

@@ -31,6 +31,7 @@ from dfmesh.netir import (
 )
 
 if TYPE_CHECKING:
+    from dfmesh.engine.bound_texts import BoundTexts
     from dfmesh.engine.gathering import Gathering
     from dfmesh.engine.loops import LoopRun
 
@@ -88,7 +89,7 @@ class WiredTransition:
         stream_inputs: For calls: inputs that are an argument as they are, with its name; they may be streams.
         argument: For calls with one input, which is their one argument as it is: its name; else None.
         fired: For loops, conditions and look-ups: how often they ran.
-        counted: What they counted, as in `messages.TallyReport`.
+        counted: What they counted, as in `message_parts.TallyReport`.
     """
 
     __slots__ = (
@@ -237,10 +238,16 @@ Target = tuple[WiredTransition, int, "OuterInput | None", bool]
 
 
 class WiredNet:
-    """All of a net, by id."""
+    """All of a net, by id.
 
-    def __init__(self, net: NetIR) -> None:
+    Attributes:
+        net: The net.
+        texts: What may be told of statements that touch what a rule of residency binds; None if none does.
+    """
+
+    def __init__(self, net: NetIR, texts: BoundTexts | None = None) -> None:
         self.net = net
+        self.texts = texts
         depths = {scope.id: scope.depth for scope in net.scopes}
         self.scopes = {scope.id: WiredScope(scope) for scope in net.scopes}
         self.transitions = [WiredTransition(ir, position, depths) for position, ir in enumerate(net.transitions)]
@@ -258,13 +265,15 @@ class WiredNet:
 
     def renew(self) -> bool:
         """Forget what transitions have counted; False if values of a job are left in here."""
-        if any(scope.left or scope.progress or scope.runs for scope in self.scopes.values()):
-            return False
+        for scope in self.scopes.values():
+            if scope.left or scope.progress or scope.runs:
+                return False
         for transition in self.transitions:
             if transition.slots or transition.gatherings:
                 return False
-            if any(outer.values or outer.waiting for outer in transition.outers):
-                return False
+            for outer in transition.outers:
+                if outer.values or outer.waiting:
+                    return False
             transition.fired = transition.counted = 0
         return True
 

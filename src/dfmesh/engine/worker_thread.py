@@ -16,6 +16,7 @@ from dfmesh.values import UNCHANGING, take_over
 
 if TYPE_CHECKING:
     from dfmesh.engine.call_limits import Permit
+    from dfmesh.engine.call_run import CallRun
     from dfmesh.engine.worker_threads import WorkerThreads
 
 Done = Callable[[Any, BaseException | None, float], None]
@@ -91,12 +92,25 @@ class Work:
         self.ended: asyncio.Event | None = None
         self.permit: Permit | None = None
 
+    @property
+    def leaves(self) -> bool:
+        """Whether the result is about to be sent to other sites."""
+        return type(self.done) is Ended and self.done.plan.leaves
+
+    def invoke(self) -> Any:
+        """Call the function."""
+        return self.function()
+
+    def end(self, value: Any, error: BaseException | None, seconds: float) -> None:
+        """Hand over how it ended, on the event loop."""
+        self.done(value, error, seconds)
+
     def result(self) -> Any:
         """Call the function, on a thread, and give its result: taken over, before the next call there can change it."""
         forks, tracing = forked_child.forks, sys.gettrace()
         try:
             try:
-                value = self.function()
+                value = self.invoke()
             finally:
                 if sys.gettrace() is not tracing:  # Of an adapter: it would run, and may raise, in the middle of ours.
                     sys.settrace(tracing)
@@ -109,7 +123,7 @@ class Work:
             return value
         cell = [value]
         del value
-        return take_over(cell)
+        return take_over(cell, self.leaves)
 
     def tell(self) -> Tell | None:
         """Give what takes what the call prints and logs; None if it is no call."""
@@ -135,6 +149,7 @@ class WorkerThread:
         bell: Held by the thread; released to wake it.
         gate: Held while an exception is raised in the thread.
         work: Whose code the thread is in; None while it is in our own.
+        run: The run of calls that it goes through; None if none.
         shielded: It is in code of ours that this code has called.
         thread: Its identifier.
         started: When its present call began; infinity between calls.
@@ -142,13 +157,14 @@ class WorkerThread:
         excuses: Reasons why the thread does not count among `MAX_THREADS`.
     """
 
-    __slots__ = ("bell", "blocks", "excuses", "gate", "shielded", "started", "thread", "work")
+    __slots__ = ("bell", "blocks", "excuses", "gate", "run", "shielded", "started", "thread", "work")
 
     def __init__(self) -> None:
         self.bell = threading.Lock()
         self.bell.acquire()
         self.gate = threading.Lock()
         self.work: Work | None = None
+        self.run: CallRun | None = None
         self.shielded = False
         self.thread = 0
         self.started = math.inf

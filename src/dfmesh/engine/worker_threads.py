@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from dfmesh.engine import stopping
 from dfmesh.engine.adapters.present_call import CallStopped, ThisCall, in_this_task, on_this_thread
+from dfmesh.engine.call_run import CallRun
 from dfmesh.engine.worker_thread import Done, Ended, Shield, Waiting, Work, WorkerThread, run_apart
 from dfmesh.errors import DfmeshError
 
@@ -38,7 +39,7 @@ Work that takes microseconds is best done by one thread that goes from one piece
 that blocks needs a thread each. How long the queue stands still tells one from the other.
 """
 
-RESULTS_AT_ONCE = 96
+RESULTS_AT_ONCE = 128
 """Results that are handed over before what they led to is sent: many together save work, few do not wait for long."""
 
 HARD_LIMIT = 2000
@@ -76,7 +77,7 @@ class WorkerThreads:
         self._work: deque[Work] = deque()
         self._mine = threading.local()
         self._excused = 0
-        self._results: deque[tuple[Done, Any, BaseException | None, float, float]] = deque()
+        self._results: deque[tuple[Done | CallRun, Any, BaseException | None, float, float]] = deque()
         self._lock = threading.Lock()
         self._workers: list[WorkerThread] = []
         self._asleep: list[WorkerThread] = []
@@ -131,6 +132,18 @@ class WorkerThreads:
             self._watch_progress()
         return added
 
+    def submit_run(self, run: CallRun) -> None:
+        """As `submit_all`, for calls that one thread is to make as long as none of them blocks."""
+        if len(self._stuck) >= STUCK_LIMIT:
+            for work in run.split():
+                self._loop.call_soon(work.done, None, self._exhausted(), 0.0)
+            return
+        self._work.append(run)
+        if self._at_hand <= 0:
+            self._wake(1)
+        if self._watch is None:
+            self._watch_progress()
+
     def hand_over(self, done: Done, value: Any, seconds: float) -> None:
         """Give something to the event loop before the function that runs on this thread has ended.
 
@@ -138,7 +151,7 @@ class WorkerThreads:
             CallStopped: the call is being stopped; nothing was given.
         """
         with Shield(getattr(self._mine, "worker", None)):
-            self._return(done, value, None, seconds)
+            self._return(done, value, None, seconds, time.perf_counter())
 
     def _exhausted(self) -> TooManyStuckError:
         operations = ", ".join(sorted({work.operation for work in self._stuck})[:5])
@@ -279,16 +292,32 @@ class WorkerThreads:
         """Let more threads take part, twice as many each time, while work waits and none gets done."""
         self._watch = None
         self._mark_blocked()
+        going_on = self._free_what_stands()
         if not self._work or self._closed:
             self._more = 1
+            if going_on and not self._closed:
+                self._watch_progress()
             return
         if self._finished == self._seen_finished:
             self._wake(min(self._more, len(self._work)))
             self._more *= 2
         else:
             self._more = 1
-        if self._asleep or self._may_grow():
+        if going_on or self._asleep or self._may_grow():
             self._watch_progress()
+
+    def _free_what_stands(self) -> bool:
+        """Let others make the calls behind one that blocks a run; gives whether some run goes on."""
+        going_on = False
+        with self._lock:
+            runs = [worker.run for worker in self._workers if worker.run is not None]
+        for run in runs:
+            if run.seen == run.position:  # Twice in a row: the thread has not just been kept from its work by ours.
+                self._work.extendleft(reversed(run.split()))
+            else:
+                run.seen = run.position
+                going_on = True
+        return going_on
 
     def _may_grow(self) -> bool:
         return len(self._workers) - self._excused < MAX_THREADS and len(self._workers) < HARD_LIMIT
@@ -316,16 +345,14 @@ class WorkerThreads:
                     threading.Thread(target=self._run, args=(worker,), name=name, daemon=True).start()
 
     def _run(self, worker: WorkerThread) -> None:
-        work = self._work
         self._mine.worker = worker
         worker.thread = threading.get_ident()
         on_this_thread.find = lambda: None if worker.work is None else worker.work.this_call()
         on_this_thread.find_tell = lambda: None if worker.work is None else worker.work.tell()
         tracing = sys.gettrace()
         while not self._closed:
-            try:
-                item = work.popleft()
-            except IndexError:
+            item = self._next_work(worker)
+            if item is None:
                 if not self._sleep(worker):
                     return
                 continue
@@ -360,15 +387,26 @@ class WorkerThreads:
             if item.call is not None:
                 in_this_task.set(None)
             worker.started = math.inf
-            done = partial(self._stopped, item) if item.stopping else item.done
-            staying = not (begun and item.stopping)
-            if not staying:
-                self._retire(worker)
-            elif worker.blocks or item.stopping:
-                staying = self._count_again(worker)
-            if not self._return(done, value, error, time.perf_counter() - started) or not staying:
+            done = partial(self._stopped, item) if item.stopping else worker.run or item.done
+            staying = not (worker.blocks or item.stopping) or self._may_stay(worker, item, begun)
+            ended = time.perf_counter()
+            if not self._return(done, value, error, ended - started, ended) or not staying:
                 return
             del item, value, error, done
+
+    def _next_work(self, worker: WorkerThread) -> Work | None:
+        """Give what a thread is to do next: a call of its run, or something that waits; None if there is nothing."""
+        run = worker.run
+        while run is None or not run.advance():
+            worker.run = None
+            try:
+                item = self._work.popleft()
+            except IndexError:
+                return None
+            if type(item) is not CallRun:
+                return item
+            worker.run = run = item
+        return run
 
     def _stopped(self, work: Work, value: Any, error: BaseException | None, seconds: float) -> None:
         if work.ended is not None:
@@ -376,7 +414,19 @@ class WorkerThreads:
         if work in self._stuck:
             del self._stuck[work]
             _log.info("%s: a call of %s that did not stop has ended after %.1f s", self._owner, work.operation, seconds)
-        work.done(value, error, seconds)
+        work.end(value, error, seconds)
+
+    def _may_stay(self, worker: WorkerThread, item: Work, begun: bool) -> bool:
+        """Tell whether a thread goes on whose call blocked or was being stopped; if not, others take what it leaves."""
+        if begun and item.stopping:
+            self._retire(worker)
+            return False
+        if self._count_again(worker):
+            return True
+        if worker.run is not None:
+            self._work.appendleft(worker.run)
+            self._help_out()
+        return False
 
     def _retire(self, worker: WorkerThread) -> None:
         """Let a thread end whose call was stopped."""
@@ -410,9 +460,11 @@ class WorkerThreads:
         worker.bell.acquire()
         return True
 
-    def _return(self, done: Done, value: Any, error: BaseException | None, seconds: float) -> bool:
+    def _return(
+        self, done: Done | CallRun, value: Any, error: BaseException | None, seconds: float, ended: float
+    ) -> bool:
         """Hand a result to the event loop; False if that is gone."""
-        self._results.append((done, value, error, seconds, time.perf_counter()))
+        self._results.append((done, value, error, seconds, ended))
         if not self._waking:
             self._waking = True
             try:
@@ -430,7 +482,9 @@ class WorkerThreads:
                 done, value, error, seconds, ended = results.popleft()
                 self._finished += 1
                 self._lag += time.perf_counter() - ended
-                if type(done) is Ended and error is None:
+                if isinstance(done, CallRun):
+                    left -= self._deliver_run(done, value, error, seconds, left)
+                elif type(done) is Ended and error is None:
                     left -= self._deliver_alike(done, value, seconds, left)
                 else:
                     left -= 1
@@ -438,6 +492,27 @@ class WorkerThreads:
         finally:
             if results:  # Many, or one of them raised: the others get theirs when what these led to was sent.
                 self._loop.call_soon(self._loop.call_soon, self._deliver)
+
+    def _deliver_run(self, run: CallRun, value: Any, error: BaseException | None, seconds: float, most: int) -> int:
+        """Deliver a result of a run, and those that come right behind it; give how many."""
+        if error is not None:
+            run.end(value, error, seconds)
+            return 1
+        results = self._results
+        given, durations = [value], [seconds]
+        waited, now = 0.0, time.perf_counter()
+        while results and len(given) < most:
+            following, value, error, seconds, ended = results[0]
+            if following is not run or error is not None:
+                break
+            results.popleft()
+            waited += now - ended
+            given.append(value)
+            durations.append(seconds)
+        self._finished += len(given) - 1
+        self._lag += max(waited, 0.0)
+        run.receiver.run_ended(run, run.take(len(given)), given, durations)
+        return len(given)
 
     def _deliver_alike(self, done: Ended, value: Any, seconds: float, most: int) -> int:
         """Deliver a result and those of the same receiver that come right behind it; give how many."""

@@ -46,7 +46,18 @@ from dfmesh.netir.net import (
     Store,
     Transition,
 )
-from dfmesh.netir.residency import NOTHING_BOUND, BoundValues, Breach, Sites, follow, reduced
+from dfmesh.netir.residency import (
+    NOTHING_BOUND,
+    BoundValues,
+    Breach,
+    Sites,
+    clients_at,
+    follow,
+    may_have,
+    reduced,
+    sites_among,
+    with_clients,
+)
 from dfmesh.netir.text import render_net
 
 __all__ = [
@@ -94,13 +105,17 @@ __all__ = [
     "TupleOf",
     "check_nets",
     "check_part",
+    "clients_at",
     "compile_expression",
     "constant",
     "follow",
     "independent_lookups",
     "inputs_of",
+    "may_have",
     "reduced",
     "render_expression",
     "render_net",
     "select",
+    "sites_among",
+    "with_clients",
 ]

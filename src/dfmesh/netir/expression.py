@@ -118,7 +118,7 @@ def select(value: Any, selector: Selector) -> Any:
     for step in selector:
         try:
             value = value[step.key] if isinstance(step, Item) else _field(value, step.name)
-        except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+        except Exception as error:  # Whatever the value's own class raises.
             what = (
                 f"no {'item' if isinstance(step, Item) else 'field'} {step} in a value of type {type(value).__name__}"
             )

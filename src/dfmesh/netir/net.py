@@ -83,9 +83,7 @@ class Route(msgspec.Struct, frozen=True):
         port: Output of the transition. DONE only says that it ended. ELEMENT, INDEX and ITERATION (no value, the
             frame alone) belong to loops, THEN and ELSE to conditions.
         site: Destination; may be the sending site itself.
-        select: Part of the value to send.
-        select_node: Statement that wrote the selector, for errors.
-        select_location: Where that statement stands.
+        select: Part of the value to send; where it does not fit, those who read it fail.
         live: Whether somebody there can take a stream item by item; else it gets the list.
     """
 
@@ -93,8 +91,6 @@ class Route(msgspec.Struct, frozen=True):
     port: Port
     site: str
     select: Selector = ()
-    select_node: str = ""
-    select_location: str = ""
     live: bool = False
 
 

@@ -2,23 +2,51 @@
 
 A bound value stays bound in whatever hands it on: expressions, loops, lists that are gathered, choices, caches. What an
 operation makes of it is a new value. How many elements there are, the outcome of a condition and the mere end of
-something are not the value.
+something are not the value. What is said of a bound value (errors, printed lines) is taken to show it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dfmesh.netir.net import Branch, Call, NetIR, Port, Reduce, Route, SendYield, Store, Transition
 
 Sites = frozenset[str]
-"""All sites that may have a value, the one that makes it included."""
+"""All sites that may have a value, the one that makes it included, and `clients_at` those whose clients may."""
+
+_CLIENTS = "@"  # Not in any name of a site.
 
 _NEW = Call | Reduce | Branch
 """What gives nothing of its inputs on as it is."""
 
 _CARRIES_VALUES = (Port.VALUE, Port.ELEMENT)
+
+
+def clients_at(site: str) -> str:
+    """Give what stands among `Sites` for the clients that are attached to a site."""
+    return _CLIENTS + site
+
+
+def may_have(maker: str, named: Iterable[str]) -> Sites:
+    """Give who may have a value by a rule.
+
+    Args:
+        maker: Site that makes it, and may keep it.
+        named: Sites that the rule names: they, and their clients.
+    """
+    names = list(named)
+    return frozenset((maker, *names, *map(clients_at, names)))
+
+
+def sites_among(sites: Iterable[str]) -> list[str]:
+    """Give the names of those among `Sites` that are sites, sorted."""
+    return sorted(name for name in sites if not name.startswith(_CLIENTS))
+
+
+def with_clients(sites: Iterable[str]) -> list[str]:
+    """Give the names of the sites whose clients are among `Sites`, sorted."""
+    return sorted(name.removeprefix(_CLIENTS) for name in sites if name.startswith(_CLIENTS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +80,17 @@ class BoundValues:
         transitions: Where what a transition gives may be, by its id, as far as it hands bound values on.
         breaches: Ways that the rules forbid.
         alone: Reductions that may not give the value of a single iteration, which they would give as it is.
+        touched: Where the bound values may be that a transition makes, hands on or reads, by its id: what is said of
+            it, errors and printed lines, may show them.
+        rules: What a rule is called in a message, by where it lets values be; those of other sites are left out.
     """
 
     routes: dict[int, Sites]
     transitions: dict[int, Sites]
     breaches: list[Breach]
     alone: frozenset[int] = frozenset()
+    touched: dict[int, frozenset[Sites]] = field(default_factory=dict)
+    rules: dict[Sites, str] = field(default_factory=dict)
 
 
 NOTHING_BOUND = BoundValues({}, {}, [])
@@ -136,7 +169,11 @@ class _Ways:
         origin_of: dict[int, tuple[int, bool]] = {}
         waiting: list[int] = []
 
+        def touch(number: int) -> None:
+            found.touched[number] = found.touched.get(number, frozenset()) | {sites}
+
         def hand(taker: Transition, origin: tuple[int, bool]) -> None:
+            touch(taker.id)
             if not isinstance(taker.action, _NEW) and taker.id not in origin_of:
                 origin_of[taker.id] = origin
                 waiting.append(taker.id)
@@ -147,6 +184,7 @@ class _Ways:
                 for taker in self.landing.get(number, ()):
                     hand(taker, origin)
             elif number in self.at:
+                touch(number)
                 origin_of[number] = origin
                 waiting.append(number)
         while waiting:
@@ -154,7 +192,7 @@ class _Ways:
             net, transition = self.at[number]
             origin = origin_of[number]
             found.transitions[number] = found.transitions.get(number, sites) & sites
-            if isinstance(transition.action, SendYield) and net.homesite not in sites:
+            if isinstance(transition.action, SendYield) and clients_at(net.homesite) not in sites:
                 found.breaches.append(Breach(*origin, sites, transition, net.homesite, to_client=True))
             if isinstance(transition.action, Store) and transition.action.lookup in self.at:
                 hand(self.at[transition.action.lookup][1], origin)  # It gives it the next time.
@@ -171,4 +209,15 @@ def _value_routes(transition: Transition) -> Iterator[Route]:
     return (route for route in transition.routes if route.port in _CARRIES_VALUES)
 
 
-__all__ = ["NOTHING_BOUND", "BoundValues", "Breach", "Sites", "follow", "reduced"]
+__all__ = [
+    "NOTHING_BOUND",
+    "BoundValues",
+    "Breach",
+    "Sites",
+    "clients_at",
+    "follow",
+    "may_have",
+    "reduced",
+    "sites_among",
+    "with_clients",
+]

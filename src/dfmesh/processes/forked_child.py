@@ -38,16 +38,21 @@ def end_if_since(before: int, error: BaseException | None = None) -> None:
 
 def _end(error: BaseException | None) -> NoReturn:
     code = 0
-    if isinstance(error, SystemExit):
-        if isinstance(error.code, int):
-            code = error.code & 0xFF
-        elif error.code is not None:
-            sys.stderr.write(f"{error.code}\n")
+    try:
+        if isinstance(error, SystemExit) and (error.code is None or isinstance(error.code, int)):
+            code = (error.code or 0) & 0xFF
+        elif error is not None:
             code = 1
-    elif error is not None:
+            _show(error)
+    finally:
+        leave(code)  # also where what adapters have put in the place of the standard streams fails
+
+
+def _show(error: BaseException) -> None:
+    if isinstance(error, SystemExit):
+        sys.stderr.write(f"{error.code}\n")
+    else:
         sys.excepthook(type(error), error, error.__traceback__)
-        code = 1
-    leave(code)
 
 
 class ending_in_children:  # noqa: N801 - used like a function

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
+import weakref
 from collections.abc import Iterable
 
 _given_back: set[signal.Signals] = set()
@@ -32,6 +34,29 @@ def give_back_in_forks(*numbers: signal.Signals) -> None:
     if not _given_back:
         os.register_at_fork(before=_hold, after_in_parent=_release, after_in_child=_let_go)
     _given_back.update(numbers)
+
+
+_kept: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+
+
+def keep_from_forks(connection: socket.socket) -> socket.socket:
+    """Have a socket closed in forked children, which may outlive this process.
+
+    Its other end learns of the end of this process at once then, and a port on which it listens is free again.
+
+    Returns:
+        The socket.
+    """
+    _kept.add(connection)
+    return connection
+
+
+def _close_kept() -> None:
+    for connection in list(_kept):
+        connection.close()
+
+
+os.register_at_fork(after_in_child=_close_kept)
 
 
 def _hold() -> None:

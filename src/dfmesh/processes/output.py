@@ -39,8 +39,10 @@ class _LogLine(logging.Formatter):
 
 
 def leave(code: int) -> NoReturn:
-    """Exit without waiting for any thread."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
-            stream.flush()
-    os._exit(code)
+    """Exit without waiting for any thread, whatever adapters have put in the place of the standard streams."""
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):  # nobody reads it any more, or it is no stream
+                stream.flush()
+    finally:
+        os._exit(code)

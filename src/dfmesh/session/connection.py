@@ -7,12 +7,14 @@ import os
 import threading
 from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, Literal, TypeVar
 
-from dfmesh.engine.messages import AnyMessage, Payload, SiteLost
+from dfmesh.engine.message_parts import Payload
+from dfmesh.engine.messages import AnyMessage, SiteLost
 from dfmesh.errors import SessionError
 from dfmesh.session.loop_thread import client_loop
-from dfmesh.targets import FederationRunner, HostingRunner
+from dfmesh.targets import DirectRunner, FederationRunner, HostingRunner
 
 T = TypeVar("T")
 
@@ -26,6 +28,8 @@ class Connection:
         state: `new` before the sites have started, `open`, then `closed`.
         hosting: The runner, if it is of a target whose jobs outlive their client; else None.
         gone: Why there is nobody to talk to any more; empty if there is.
+        pack: Makes a value ready to be sent.
+        unpack: Gives back a value that has come.
     """
 
     def __init__(self, runner: FederationRunner, hosting: HostingRunner | None = None) -> None:
@@ -38,7 +42,10 @@ class Connection:
         self.state: Literal["new", "open", "closed"] = "new"
         self.hosting = hosting
         self.gone = ""
+        self.pack: Callable[[Any], Payload] = runner.pack
+        self.unpack: Callable[[Payload], Any] = runner.unpack
         self._runner = runner
+        self._direct = runner if isinstance(runner, DirectRunner) else None
         self._loop = client_loop()
         self._outbox: list[AnyMessage] = []
         self._outbox_lock = threading.Lock()
@@ -65,7 +72,8 @@ class Connection:
             on_message: Gets each message of the homesite, in order, on the client's event loop.
             on_lost: Told there when the homesite is lost.
             on_unsendable: Told there of a job of which a message could not be sent, and why.
-            on_sending: Gets each message there before it is sent, except those given to `send_again`.
+            on_sending: Gets each message before it is sent, except those given to `send_again`; there, or on the
+                thread that gives a message to `submit`.
         """
         self._on_unsendable = on_unsendable
         self._on_sending = on_sending
@@ -107,6 +115,20 @@ class Connection:
                 return  # The loop was woken for the first one and takes all.
         self._loop.loop.call_soon_threadsafe(self._flush)
 
+    def submit(self, message: AnyMessage) -> None:
+        """Send the first message of a job, at once if that is possible: whoever submits a job may wait for its end."""
+        if (
+            self._direct is not None
+            and self.state == "open"
+            and self._direct.send_at_once(message, partial(self._sending, message))
+        ):
+            return
+        self.post(message)
+
+    def _sending(self, message: AnyMessage) -> None:
+        if self._on_sending is not None:
+            self._on_sending(message)
+
     def _flush(self) -> None:
         if self.state == "open":
             self._send_all()
@@ -115,8 +137,7 @@ class Connection:
         with self._outbox_lock:
             messages, self._outbox = self._outbox, []
         for message in messages:
-            if self._on_sending is not None:
-                self._on_sending(message)
+            self._sending(message)
             self._send(message)
 
     def send_again(self, messages: Iterable[AnyMessage]) -> None:
@@ -139,14 +160,6 @@ class Connection:
     def run(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         """Run a coroutine there, after all that was posted before has been sent."""
         return self._loop.start(coroutine)
-
-    def pack(self, value: Any) -> Payload:
-        """Make a value ready to be sent."""
-        return self._runner.pack(value)
-
-    def unpack(self, payload: Payload) -> Any:
-        """Give back a value that has come."""
-        return self._runner.unpack(payload)
 
     def standing_still(self) -> dict[str, float]:
         """Name sites that work but do not answer, with the seconds for which they have not, where the target knows."""

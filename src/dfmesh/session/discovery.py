@@ -14,7 +14,8 @@ from dfmesh.compiler.candidates import allowed_sites, exposed, operation_name
 from dfmesh.compiler.validate import validate
 from dfmesh.config import FederationConfig
 from dfmesh.engine.discovery import GRACE, SiteAdvice
-from dfmesh.engine.messages import AdviceGiven, AnyMessage, Discover, Payload, Question
+from dfmesh.engine.message_parts import Payload, Question
+from dfmesh.engine.messages import AdviceGiven, AnyMessage, Discover
 from dfmesh.errors import DfmeshError
 from dfmesh.session.discovery_result import DiscoveryResult, NodeDiscovery
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from dfmesh.engine.messages import AnyMessage, Failure, SiteLost
+from dfmesh.engine.message_parts import Failure
+from dfmesh.engine.messages import AnyMessage, SiteLost
 from dfmesh.session.connection import Connection
 from dfmesh.session.hosted_jobs import HostedJobs, JobSummary
 from dfmesh.session.job import Job

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from dfmesh.engine.messages import AnyMessage, Failure, FrameFinished, YieldPackage, YieldPackages
+from dfmesh.engine.message_parts import Failure
+from dfmesh.engine.messages import AnyMessage, FrameFinished, YieldPackage, YieldPackages
 from dfmesh.errors import SessionError
 from dfmesh.session.connection import Connection
 from dfmesh.session.job import Job

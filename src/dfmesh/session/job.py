@@ -12,6 +12,7 @@ from dfmesh.compiler import CompiledPipeline
 from dfmesh.engine.messages import CancelJob
 from dfmesh.errors import JobCancelledError, JobError, OperationFailure, SessionError
 from dfmesh.session.connection import Connection
+from dfmesh.session.given_arguments import function_problem, refuse, seconds
 from dfmesh.session.job_inbox import JobInbox, JobStatus
 from dfmesh.session.job_log import JobLog
 from dfmesh.session.job_progress import JobProgress
@@ -93,7 +94,7 @@ class Job:
         Raises:
             TimeoutError: no answer came in time.
         """
-        self._inbox.ask_sites(timeout)
+        self._inbox.ask_sites(seconds(timeout))
         return JobProgress(self.status, self._inbox.reports, len(self._inbox.log.store))
 
     # Results
@@ -134,7 +135,7 @@ class Job:
         Returns:
             Whether it is over.
         """
-        return self._inbox.wait(timeout)
+        return self._inbox.wait(seconds(timeout))
 
     def result(self, timeout: float | None = None) -> Results:
         """Wait until the job is over and give all its results.
@@ -159,7 +160,8 @@ class Job:
             by_place.setdefault(item.place, []).append(item)
         order = self._inbox.plan.order
         for items in by_place.values():
-            items.sort(key=lambda item: (item.frame, order.get(item.node, 0)))
+            if len(items) > 1:
+                items.sort(key=lambda item: (item.frame, order.get(item.node, 0)))
         return Results(by_place, range(self._feed.count))
 
     def __await__(self) -> Generator[Any, None, Results]:
@@ -175,15 +177,16 @@ class Job:
     def _outcome(self) -> Results:
         if self._feed.error is not None:
             raise self._feed.error
-        if self.status is JobStatus.CANCELLED:
+        status = self._inbox.status
+        if status is JobStatus.FINISHED:
+            return self.partial_result()
+        if status is JobStatus.CANCELLED:
             errors = self.errors
             reason = f": {errors[0].message}" if errors else ""
             raise JobCancelledError(f"job {self.id} was cancelled{reason}")
-        if self.status is JobStatus.DETACHED:
+        if status is JobStatus.DETACHED:
             raise SessionError(f"job {self.id} was detached from; session.attach({self.id!r}) gives all its results")
-        if self.status is JobStatus.FAILED:
-            raise JobError(self.id, self.errors)
-        return self.partial_result()
+        raise JobError(self.id, self.errors)
 
     # Steering
 
@@ -242,6 +245,7 @@ class Job:
         The calls are made one at a time on a thread of dfmesh's, which does nothing else meanwhile: the function
         must be quick, and must not wait for a job or a session. What it raises is logged.
         """
+        refuse(function_problem(callback, "on_result", "a result", optional=False))
         self._inbox.on_result(callback)
 
     @property
@@ -251,6 +255,7 @@ class Job:
 
     def on_restart(self, callback: Callable[[tuple[OperationFailure, ...]], None]) -> None:
         """Call a function with what was lost, each time that the job goes on without it; otherwise as `on_result`."""
+        refuse(function_problem(callback, "on_restart", "what was lost", optional=False))
         self._inbox.on_restart(lambda lost: callback(tuple(failure.to_error() for failure in lost)))
 
     def __repr__(self) -> str:

@@ -7,11 +7,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
+from dfmesh.engine.frame_run import Frames
+from dfmesh.engine.message_parts import Failure, SiteReport
 from dfmesh.engine.messages import (
     AnyMessage,
-    Failure,
     FrameFinished,
     JobFinished,
     JobLines,
@@ -20,17 +21,18 @@ from dfmesh.engine.messages import (
     JobStarted,
     Progress,
     ReportProgress,
-    SiteReport,
     YieldPackage,
     YieldPackages,
 )
+from dfmesh.engine.portions import PORTION_VALUES
 from dfmesh.engine.submitted_job import SubmittedJob
 from dfmesh.errors import OperationFailure, UnknownClassError, ValueDecodingError, ValueEncodingError
-from dfmesh.netir import Frame
+from dfmesh.session.bell import INTERRUPT_CHECK, Bell
 from dfmesh.session.connection import Connection
 from dfmesh.session.job_log import JobLog
 from dfmesh.session.job_plan import JobPlan
-from dfmesh.session.result_log import INTERRUPT_CHECK, ResultLog
+from dfmesh.session.result_log import ResultLog
+from dfmesh.session.result_run import ResultRun
 from dfmesh.session.results import ResultItem
 
 _log = logging.getLogger("dfmesh.session")
@@ -89,7 +91,7 @@ class JobInbox:
         self._on_restart: list[Callable[[tuple[Failure, ...]], None]] = []
         self._connection = connection
         self._failures: list[Failure] = []
-        self._over = threading.Event()
+        self._over = False
         self._lock = threading.Lock()
         self._when_over: list[Callable[[], None]] = []
         self._askers: list[Callable[[tuple[SiteReport, ...]], None]] = []
@@ -99,50 +101,45 @@ class JobInbox:
 
     def receive(self, message: AnyMessage) -> None:
         """Take in a message of the homesite."""
-        match message:
-            case YieldPackage():
-                self._take_results(message, (message.frame,))
-            case YieldPackages(frames=frames):
-                self._take_results(message, frames)
-            case FrameFinished(frame=frame):
-                self.log.frame_finished(frame)
-            case JobLines():
-                self.lines.add(message)
-            case JobStarted():
-                self.status = JobStatus.RUNNING
-            case Progress(reports=reports):
-                self._answer(reports)
-            case JobRefused(failures=failures):
-                self.end(JobStatus.FAILED, list(failures))
-            case JobRestarted(lost=lost):
-                self.restarts.append(lost)
-                for tell in self._on_restart:
-                    self._call(tell, lost)
-            case JobFinished(status=status, failures=failures, reports=reports):
-                self.reports = reports or self.reports
-                self.end(JobStatus(status), list(failures))
+        take = _TAKEN.get(type(message))
+        if take is not None:
+            take(self, message)
 
-    def _take_results(self, message: YieldPackage | YieldPackages, frames: Sequence[Frame]) -> None:
+    def _started(self, _message: JobStarted) -> None:
+        self.status = JobStatus.RUNNING
+
+    def _restarted(self, message: JobRestarted) -> None:
+        self.restarts.append(message.lost)
+        for tell in self._on_restart:
+            self._call(tell, message.lost)
+
+    def _finished(self, message: JobFinished) -> None:
+        self.reports = message.reports or self.reports
+        self.end(_STATUSES[message.status], message.failures)
+
+    def _take_results(self, message: YieldPackage | YieldPackages, frames: Frames) -> None:
         place, site, node = message.place, message.site, message.node
         try:
-            values = self._values(message, frames)
-            items = [ResultItem(place, frame, value, site, node) for frame, value in zip(frames, values, strict=True)]
-            if isinstance(message, YieldPackages) and message.left_out:
-                known = set(message.left_out)
-                items = [item for position, item in enumerate(items) if position not in known]
-            self.log.add(items)
+            run = ResultRun(place, frames, self._values(message, frames), site, node)
+            if type(message) is YieldPackages and message.left_out:
+                run = run.without(set(message.left_out))
+            self.log.add_run(run)
         except (ValueDecodingError, ValueEncodingError, OSError, MemoryError) as error:
             # They cannot be read, or not be kept since the disk is full. The job fails: results are missing.
             if isinstance(error, UnknownClassError):
                 error = error.at("at the client, which asked for it")
             kind = type(error).__name__
-            self._failures += [Failure(site, "Yield", node, frame, "", kind, str(error)) for frame in frames]
+            # A run of frames may claim to be longer than any list could be.
+            failed = frames[:PORTION_VALUES]
+            self._failures += [Failure(site, "Yield", node, frame, "", kind, str(error)) for frame in failed]
             return
-        for callback in self._callbacks:
-            for item in items:
-                self._call(callback, item)
+        if self._callbacks:
+            items = run.items()
+            for callback in self._callbacks:
+                for item in items:
+                    self._call(callback, item)
 
-    def _values(self, message: YieldPackage | YieldPackages, frames: Sequence[Frame]) -> list[Any]:
+    def _values(self, message: YieldPackage | YieldPackages, frames: Frames) -> list[Any]:
         value = self._connection.unpack(message.payload)
         if isinstance(message, YieldPackage):
             return [value]
@@ -150,20 +147,21 @@ class JobInbox:
             raise ValueDecodingError(f"what arrived is no list of {len(frames)} results")
         return value
 
-    def end(self, status: JobStatus, failures: list[Failure]) -> None:
+    def end(self, status: JobStatus, failures: Sequence[Failure]) -> None:
         """Take in that the job is over."""
-        if self._over.is_set():
+        if self._over:
             return
         if self._failures and status is JobStatus.FINISHED:
             status = JobStatus.FAILED
         self._failures += failures
         self.status = status
-        self._over.set()
-        self._answer(self.reports)
+        self._over = True
+        if self._askers:
+            self._answer(self.reports)
         self.log.close()
         with self._lock:
             waiting, self._when_over = self._when_over, []
-        for call in waiting:
+        for call in waiting:  # Last of all: who waits for the job goes on at once.
             call()
 
     def _answer(self, reports: tuple[SiteReport, ...]) -> None:
@@ -178,7 +176,7 @@ class JobInbox:
     @property
     def over(self) -> bool:
         """Whether the job is over."""
-        return self._over.is_set()
+        return self._over
 
     @property
     def errors(self) -> tuple[OperationFailure, ...]:
@@ -189,25 +187,28 @@ class JobInbox:
     def wait(self, timeout: float | None) -> bool:
         """Block until the job is over; False after so many seconds."""
         self._connection.check_may_block()
+        if self._over:
+            return True
         deadline = None if timeout is None else time.monotonic() + timeout
-        while not self._over.is_set():
-            left = INTERRUPT_CHECK if deadline is None else min(INTERRUPT_CHECK, deadline - time.monotonic())
-            if left <= 0:
-                return False
-            self._over.wait(left)
-        return True
+        bell = Bell()
+        self.when_over(bell.ring)
+        if not bell.wait(deadline):
+            with self._lock:
+                if bell.ring in self._when_over:
+                    self._when_over.remove(bell.ring)
+        return self._over
 
     def when_over(self, call: Callable[[], None]) -> None:
         """Call a function, on any thread, as soon as the job is over."""
         with self._lock:
-            if not self._over.is_set():
+            if not self._over:
                 self._when_over.append(call)
                 return
         call()
 
     def wait_for_frames(self, count: int) -> None:
         """Block until so many top-level frames are finished, or the job is over."""
-        while self.log.frames < count and not self._over.is_set():
+        while self.log.frames < count and not self._over:
             self._connection.check_may_block()
             self.log.wait_for_frames(count, INTERRUPT_CHECK)
 
@@ -220,13 +221,13 @@ class JobInbox:
         Raises:
             TimeoutError: no answer came in time.
         """
-        if self._over.is_set():
+        if self.over:
             return
         self._connection.check_may_block()
         answered = threading.Event()
         with self._lock:
             self._askers.append(lambda _reports: answered.set())
-        if self._over.is_set():
+        if self._over:
             return
         self._connection.post(ReportProgress(self.job))
         if not answered.wait(timeout):
@@ -236,6 +237,10 @@ class JobInbox:
         silent = self._connection.standing_still()
         named = [f"site {site} works and has not answered for {seconds:.0f} s" for site, seconds in silent.items()]
         return f"; {', '.join(named)}" if named else ""
+
+    def begin_with(self, callback: Callable[[ResultItem], None]) -> None:
+        """As `on_result`, for a job that has not been sent: it may be over before the event loop does anything else."""
+        self._callbacks.append(callback)
 
     def on_result(self, callback: Callable[[ResultItem], None]) -> None:
         """Call a function with each result, those that have come included, on the client's event loop."""
@@ -260,6 +265,22 @@ class JobInbox:
             callback(item)
         except BaseException:  # Whatever it is, SystemExit too: this thread works for all sessions.
             _log.exception("job %s: a callback raised", self.job)
+
+
+_STATUSES: Final = {status.value: status for status in JobStatus}
+
+_TAKEN: Final[dict[type[AnyMessage], Callable[[JobInbox, Any], None]]] = {
+    YieldPackage: lambda inbox, message: inbox._take_results(message, (message.frame,)),
+    YieldPackages: lambda inbox, message: inbox._take_results(message, message.frames),
+    FrameFinished: lambda inbox, message: inbox.log.frame_finished(message.frame),
+    JobLines: lambda inbox, message: inbox.lines.add(message),
+    JobStarted: JobInbox._started,
+    Progress: lambda inbox, message: inbox._answer(message.reports),
+    JobRefused: lambda inbox, message: inbox.end(JobStatus.FAILED, message.failures),
+    JobRestarted: JobInbox._restarted,
+    JobFinished: JobInbox._finished,
+}
+"""What is done about each message."""
 
 
 __all__ = ["JobInbox", "JobStatus"]

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from dfmesh.engine.line_text import said_text, whose_text
-from dfmesh.engine.messages import JobLine, JobLines
+from dfmesh.engine.message_parts import JobLine
+from dfmesh.engine.messages import JobLines
 from dfmesh.netir import Frame
 from dfmesh.shown_text import shown_line
 

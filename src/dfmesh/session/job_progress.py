@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dfmesh.compiler.quantity_text import bytes_text
-from dfmesh.engine.messages import SiteReport
+from dfmesh.engine.message_parts import SiteReport
 from dfmesh.session.job_inbox import JobStatus
 
 _TITLES = ("site", "operation", "done", "running", "waiting", "failed", "seconds")

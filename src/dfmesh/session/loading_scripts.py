@@ -8,6 +8,11 @@ from contextlib import contextmanager
 from dfmesh.api import user_location
 from dfmesh.errors import Fault, PipelineError
 
+
+class SessionWhileLoadingError(PipelineError):
+    """A script that is run only to find its pipeline starts a session."""
+
+
 _loading: list[str] = []
 """Names of the scripts; of the whole process, since a script may have threads."""
 
@@ -30,12 +35,12 @@ def check_sessions_may_start() -> None:
     """Make sure that no script is run only for its pipeline.
 
     Raises:
-        PipelineError: one is; names the user's line.
+        SessionWhileLoadingError: one is; names the user's line.
     """
     if _loading:
         hint = 'put what runs the pipeline below `if __name__ == "__main__":`, or write it in `def build(federation):`'
         fault = Fault("a session is started where only the pipeline is looked for", user_location(), hint=hint)
-        raise PipelineError(f"{_loading[-1]} would run jobs while it is loaded", [fault])
+        raise SessionWhileLoadingError(f"{_loading[-1]} would run jobs while it is loaded", [fault])
 
 
-__all__ = ["check_sessions_may_start", "no_sessions"]
+__all__ = ["SessionWhileLoadingError", "check_sessions_may_start", "no_sessions"]

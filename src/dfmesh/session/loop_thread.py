@@ -62,7 +62,7 @@ class LoopThread:
 
     def is_current(self) -> bool:
         """Whether the caller is on the loop's own thread, where waiting would wait for itself."""
-        return threading.current_thread() is self._thread
+        return threading.get_ident() == self._thread.ident
 
 
 def client_loop() -> LoopThread:

@@ -8,7 +8,7 @@ from dfmesh.compiler import CompiledPipeline
 from dfmesh.compiler.graph import Node
 from dfmesh.compiler.measured import RESULT, MeasuredCosts, output_text
 from dfmesh.compiler.measures import LinkMeasure, Mean, OperationMeasure, SendMeasure, SiteMeasure, StatementMeasure
-from dfmesh.engine.messages import OperationReport, SendReport, SiteReport, TallyReport
+from dfmesh.engine.message_parts import OperationReport, SendReport, SiteReport, TallyReport
 from dfmesh.netir import Call, Reduce, Route
 
 LEAST_SATURATED = 1024 * 1024

@@ -7,11 +7,14 @@ import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+import msgspec
+
 from dfmesh import values
 from dfmesh.api import user_location
 from dfmesh.compiler.compile import parameters_error
-from dfmesh.engine.messages import AddParameters, CloseParameters, Payload, SubmitJob
-from dfmesh.errors import OperationFailure, PipelineError, SessionError
+from dfmesh.engine.message_parts import Payload
+from dfmesh.engine.messages import AddParameters, CloseParameters, SubmitJob
+from dfmesh.errors import OperationFailure, PipelineError, SessionError, SourceLocation
 from dfmesh.session.connection import Connection
 from dfmesh.session.job_inbox import JobInbox
 
@@ -37,8 +40,8 @@ def parameter_sets(
     Raises:
         TypeError: it is neither, or several sets and keywords.
     """
-    if isinstance(given, Mapping) or more:
-        return [one_set(given, more or {})]
+    if type(given) is dict or isinstance(given, Mapping) or more:
+        return [one_set(given, more)]
     if given is None:
         return [{}] if close else []
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
@@ -71,7 +74,7 @@ def one_set(given: Any, more: Mapping[str, Any] | None = None) -> Mapping[str, A
     Raises:
         TypeError: it is no mapping, its keys are no names, or something is given twice.
     """
-    if given is not None and not isinstance(given, Mapping):
+    if given is not None and type(given) is not dict and not isinstance(given, Mapping):
         if more:
             raise TypeError(
                 f"parameters by keyword ({', '.join(more)}) go with one set, not with several: {_SPELLINGS}"
@@ -80,10 +83,12 @@ def one_set(given: Any, more: Mapping[str, Any] | None = None) -> Mapping[str, A
     names = [name for name in given or {} if not isinstance(name, str)]
     if names:
         raise TypeError(f"names of parameters are text, not {names[0]!r}: {_SPELLINGS}")
-    twice = [name for name in more or {} if name in (given or {})]
+    if not more:
+        return dict(given or {})
+    twice = [name for name in more if name in (given or {})]
     if twice:
         raise TypeError(f"parameter {twice[0]!r} is given twice, in the dictionary and by keyword")
-    return {**(given or {}), **(more or {})}
+    return {**(given or {}), **more}
 
 
 def _not_a_set(given: Any) -> TypeError:
@@ -160,7 +165,7 @@ class ParameterFeed:
         """
         self.error: BaseException | None = None
         self.count = 0
-        self._location = user_location()
+        self._location: SourceLocation | None = None
         self._job = inbox.job
         self._inbox = inbox
         self._connection = connection
@@ -206,7 +211,7 @@ class ParameterFeed:
         """
         if not isinstance(sets, Sequence):
             return None
-        fitting = self._inbox.plan.compiled.parameter_sets(sets, location=self._location)
+        fitting = self._inbox.plan.compiled.parameter_sets(sets, location=user_location)
         # A host keeps any number of them, on disk.
         if self._connection.hosting is None and len(sets) >= MAX_UNFINISHED_SETS:
             for _ in fitting:
@@ -235,9 +240,12 @@ class ParameterFeed:
                 self.count = len(adds)
                 self._closed = close
                 told = bool(adds) and adds[-1].last
-                # All in one go, so that the homesite is woken once.
-                self._connection.post(submit, *adds, *([CloseParameters(self._job)] if close and not told else ()))
+                if told and len(adds) == 1:
+                    self._connection.submit(msgspec.structs.replace(submit, opening=adds[0]))
+                else:  # All in one go, so that the homesite is woken once.
+                    self._connection.post(submit, *adds, *([CloseParameters(self._job)] if close and not told else ()))
             return
+        self._location = user_location()
         self._connection.post(submit)
         name = f"dfmesh-parameters-{self._job}"
         threading.Thread(target=self._feed, args=(sets, close), name=name, daemon=True).start()

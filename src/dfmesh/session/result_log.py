@@ -8,17 +8,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from dfmesh.netir import Frame
+from dfmesh.session.bell import Bell
+from dfmesh.session.result_run import ResultRun
 from dfmesh.session.result_store import ResultStore
 from dfmesh.session.results import ResultItem
 
 AT_ONCE = 1000
 """Results that a reader takes at once, so that those that wait on disk do not all come back into memory."""
-
-INTERRUPT_CHECK = 1.0
-"""Seconds after which a wait looks whether Ctrl-C was pressed.
-
-A signal that comes just before Python blocks on a lock is not seen until the lock is free, which may be never.
-"""
 
 
 class ResultLog:
@@ -43,46 +39,53 @@ class ResultLog:
         self.frames = 0
         self.closed = False
         self._finished_early: set[int] = set()
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
         self._listeners: list[Callable[[], None]] = []
 
     def add(self, items: Sequence[ResultItem]) -> None:
+        """Append results, as `add_run` does."""
+        for item in items:
+            self.add_run(ResultRun.of_one(item))
+
+    def add_run(self, run: ResultRun) -> None:
         """Append results that have come together.
 
         Raises:
             ValueEncodingError: one cannot be written to disk.
             OSError: the disk is full.
         """
-        with self._changed:
+        with self._lock:
             try:
-                self.store.extend(items)
+                self.store.add(run)
             finally:
                 self._tell()
 
     def read(self, start: int, place: str | None = None) -> tuple[list[ResultItem], int]:
-        """Give the results from a position on, at most `AT_ONCE`, and the position behind them.
+        """Give the results from a position on, about `AT_ONCE`, and the position behind them.
 
         Args:
             start: The position.
             place: Give those of this place only, and pass over the others, which stay; None for all.
         """
-        with self._changed:
-            stop = min(len(self.store), start + AT_ONCE)
-            items = self.store.slice(start, stop)
+        with self._lock:
+            stop = self.store.boundary(min(len(self.store), start + AT_ONCE))
+            runs = self.store.runs(start, stop)
             if not self._keep:
                 self.store.forget(start, stop, place)
-        if place is not None:
-            items = [item for item in items if item.place == place]
+        items: list[ResultItem] = []
+        for run in runs:
+            if place is None or run.place == place:
+                items += run.items()
         return items, stop
 
     def all(self) -> list[ResultItem]:
         """Give all results that are still kept."""
-        with self._changed:
+        with self._lock:
             return self.store.slice(0, len(self.store))
 
     def frame_finished(self, frame: Frame) -> None:
         """Note that all results of a top-level frame have come."""
-        with self._changed:
+        with self._lock:
             self.frames += 1
             self._finished_early.add(frame[0])
             while self.finished_frames in self._finished_early:
@@ -92,15 +95,15 @@ class ResultLog:
 
     def close(self) -> None:
         """Note that nothing more will come."""
-        with self._changed:
+        with self._lock:
             self.closed = True
             self._tell()
 
     def _tell(self) -> None:
-        self._changed.notify_all()
-        listeners, self._listeners = self._listeners, []
-        for listener in listeners:
-            listener()
+        if self._listeners:
+            listeners, self._listeners = self._listeners, []
+            for listener in listeners:
+                listener()
 
     def wait_beyond(self, seen: tuple[int, int], timeout: float | None = None) -> bool:
         """Block until there is more than a reader has seen; False after the time-out.
@@ -109,14 +112,7 @@ class ResultLog:
             seen: Results and finished frames that the reader has seen.
             timeout: Seconds to wait at most; None to wait for ever.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
-        with self._changed:
-            while not self._news(seen):
-                left = INTERRUPT_CHECK if deadline is None else min(INTERRUPT_CHECK, deadline - time.monotonic())
-                if left <= 0:
-                    return False
-                self._changed.wait(left)
-            return True
+        return self._wait(lambda: self._news(seen), timeout)
 
     def wait_for_frames(self, count: int, timeout: float) -> bool:
         """Block until so many top-level frames are complete, or nothing more will come; False after the time-out.
@@ -125,12 +121,25 @@ class ResultLog:
             count: Top-level frames, whichever.
             timeout: Seconds to wait at most.
         """
-        with self._changed:
-            return self._changed.wait_for(lambda: self.closed or self.frames >= count, timeout)
+        return self._wait(lambda: self.closed or self.frames >= count, timeout)
+
+    def _wait(self, come: Callable[[], bool], timeout: float | None) -> bool:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            bell = Bell()
+            with self._lock:
+                if come():
+                    return True
+                self._listeners.append(bell.ring)
+            if not bell.wait(deadline):
+                with self._lock:
+                    if bell.ring in self._listeners:
+                        self._listeners.remove(bell.ring)
+                    return come()
 
     def call_beyond(self, seen: tuple[int, int], listener: Callable[[], None]) -> None:
         """Call a function, on any thread, as soon as there is more than a reader has seen."""
-        with self._changed:
+        with self._lock:
             if not self._news(seen):
                 self._listeners.append(listener)
                 return

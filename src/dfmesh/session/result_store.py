@@ -5,17 +5,23 @@ from __future__ import annotations
 import os
 import tempfile
 from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from typing import IO, Any
+from typing import IO
 
 from dfmesh import values
+from dfmesh.engine.frame_run import FrameRun
+from dfmesh.session.result_run import ResultRun
 from dfmesh.session.results import ResultItem
 
 MEMORY_LIMIT = 64 * 2**20
 """Bytes of results that a job keeps in memory; later ones wait on disk until they are read."""
 
 ITEM_OVERHEAD = 400
-"""Bytes that an item costs in memory besides its value."""
+"""Bytes that a result which came alone costs in memory besides its value."""
+
+RUN_ITEM_OVERHEAD = 48
+"""Bytes that one of several results which came together costs besides its value, if their frames follow one another."""
 
 _SMALL_TYPES = frozenset({type(None), bool, int, float})
 _SMALL = 9
@@ -31,47 +37,50 @@ class ResultStore:
             memory_limit: Bytes of results to keep in memory.
         """
         self._limit = memory_limit
-        # Those in memory, from position `_first` on; None where one was forgotten.
-        self._memory: list[ResultItem | None] = []
+        # Results that came together, in memory first and then on disk; None where all of them were forgotten.
+        self._memory: list[ResultRun | None] = []
         self._sizes = array("Q")
-        self._first = 0
         self._bytes = 0
         self._offsets = array("Q", [0])
         self._file: IO[bytes] | None = None
+        # Position of the first result of each, in memory or on disk, from the first that is still kept on.
+        self._starts = array("Q")
+        self._length = 0
 
     def __len__(self) -> int:
-        return self._first + len(self._memory) + len(self._offsets) - 1
+        return self._length
 
     def extend(self, items: Sequence[ResultItem]) -> None:
-        """Add results.
+        """Add results that have nothing to do with one another, as `add` does."""
+        for item in items:
+            self.add(ResultRun.of_one(item))
+
+    def add(self, run: ResultRun) -> None:
+        """Add results that came together.
 
         Raises:
-            ValueEncodingError: one cannot be written to disk; those behind it are not added either.
+            ValueEncodingError: one cannot be written to disk; none of them is added.
             OSError: the disk is full.
         """
-        position = 0
         if self._file is None:
-            position = self._keep(items)
-            if position == len(items):
+            size = _size_of(run)
+            if self._bytes + size <= self._limit:
+                self._memory.append(run)
+                self._sizes.append(size)
+                self._bytes += size
+                self._count(run)
                 return
             # Without a buffer: what is in one could not be written later either, nor what is before it be read.
             self._file = tempfile.TemporaryFile(prefix="dfmesh-results-", buffering=0)  # noqa: SIM115 - as long as the job
-        for item in items[position:]:
-            self._spill(self._file, item)
+        self._spill(self._file, run)
+        self._count(run)
 
-    def _keep(self, items: Sequence[ResultItem]) -> int:
-        """Keep results in memory up to the limit; give how many."""
-        sizes = [ITEM_OVERHEAD + _size(item.value) for item in items]
-        total = sum(sizes)
-        while self._bytes + total > self._limit:
-            total -= sizes.pop()
-        self._memory += items[: len(sizes)]
-        self._sizes.extend(sizes)
-        self._bytes += total
-        return len(sizes)
+    def _count(self, run: ResultRun) -> None:
+        self._starts.append(self._length)
+        self._length += len(run)
 
-    def _spill(self, file: IO[bytes], item: ResultItem) -> None:
-        data = values.to_bytes((item.place, item.frame, item.value, item.site, item.node))
+    def _spill(self, file: IO[bytes], run: ResultRun) -> None:
+        data = values.to_bytes(run.record())
         position, left = self._offsets[-1], memoryview(data)
         while left:
             written = os.pwrite(file.fileno(), left, position)
@@ -80,37 +89,55 @@ class ResultStore:
 
     def slice(self, start: int, stop: int) -> list[ResultItem]:
         """Give the results from one position to another. Those that were forgotten are left out."""
-        first = self._first
-        kept = self._memory[max(start - first, 0) : max(stop - first, 0)]
-        in_memory = [item for item in kept if item is not None]
-        on_disk = first + len(self._memory)
-        return in_memory + [self._load(position - on_disk) for position in range(max(start, on_disk), stop)]
+        items: list[ResultItem] = []
+        for run in self.runs(start, stop):
+            items += run.items()
+        return items
 
-    def _load(self, position: int) -> ResultItem:
+    def runs(self, start: int, stop: int) -> list[ResultRun]:
+        """Give the results from one position to another as they came. Those that were forgotten are left out."""
+        found: list[ResultRun] = []
+        starts, memory = self._starts, self._memory
+        for index in range(max(bisect_right(starts, start) - 1, 0), bisect_left(starts, stop)):
+            run = memory[index] if index < len(memory) else self._load(index - len(memory))
+            if run is not None:
+                begin = starts[index]
+                part = run.part(start - begin, stop - begin)
+                if len(part):
+                    found.append(part)
+        return found
+
+    def boundary(self, position: int) -> int:
+        """Give the first position, from this one on, behind results that came together."""
+        index = bisect_left(self._starts, position)
+        return self._starts[index] if index < len(self._starts) else self._length
+
+    def _load(self, index: int) -> ResultRun:
         if self._file is None:
-            raise IndexError(position)
-        begin, end = self._offsets[position], self._offsets[position + 1]
+            raise IndexError(index)
+        begin, end = self._offsets[index], self._offsets[index + 1]
         data = b""
         while len(data) < end - begin:  # A system may give less at once than was asked for.
             part = os.pread(self._file.fileno(), end - begin - len(data), begin + len(data))
             if not part:
                 raise OSError(f"a result that waited on disk is gone: {self._file.name!r} was cut")
             data += part
-        place, frame, value, site, node = values.from_bytes(data)
-        return ResultItem(place, frame, value, site, node)
+        return ResultRun.from_record(values.from_bytes(data))
 
     def forget(self, start: int, stop: int, place: str | None = None) -> None:
-        """Free the memory of the results between two positions; they are not given again.
+        """Free the memory of results that came together, all of which are between two positions.
+
+        They are not given again.
 
         Args:
             start: Position of the first.
-            stop: Position behind the last.
+            stop: Position behind the last, a `boundary`.
             place: Only those of this place; None for all.
         """
-        memory, sizes = self._memory, self._sizes
-        for index in range(max(start - self._first, 0), min(stop - self._first, len(memory))):
-            item = memory[index]
-            if item is not None and place in (None, item.place):
+        memory, sizes, starts = self._memory, self._sizes, self._starts
+        for index in range(bisect_left(starts, start), min(bisect_left(starts, stop), len(memory))):
+            run = memory[index]
+            if run is not None and place in (None, run.place):
                 memory[index] = None
                 self._bytes -= sizes[index]
         self._drop_forgotten()
@@ -118,10 +145,9 @@ class ResultStore:
     def _drop_forgotten(self) -> None:
         """Drop what stands for forgotten results at the beginning, if it is much."""
         memory = self._memory
-        count = next((index for index, item in enumerate(memory) if item is not None), len(memory))
+        count = next((index for index, run in enumerate(memory) if run is not None), len(memory))
         if 2 * count >= len(memory):
-            del memory[:count], self._sizes[:count]
-            self._first += count
+            del memory[:count], self._sizes[:count], self._starts[:count]
 
     def close(self) -> None:
         """Give the disk back."""
@@ -129,5 +155,10 @@ class ResultStore:
             self._file.close()
 
 
-def _size(value: Any) -> int:
-    return _SMALL if type(value) in _SMALL_TYPES else values.size_of(value)
+def _size_of(run: ResultRun) -> int:
+    """Estimate the bytes that results cost in memory."""
+    given = run.values
+    size = _SMALL * len(given) if _SMALL_TYPES.issuperset(map(type, given)) else sum(map(values.size_of, given))
+    if type(run.frames) is FrameRun:
+        return size + ITEM_OVERHEAD + RUN_ITEM_OVERHEAD * len(given)
+    return size + ITEM_OVERHEAD * len(given)

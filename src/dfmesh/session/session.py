@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
+import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from types import TracebackType
@@ -17,6 +17,7 @@ from dfmesh.errors import SessionError
 from dfmesh.session.connection import Connection
 from dfmesh.session.cost_store import CostStore, costs_file, measuring
 from dfmesh.session.dfm_job import DataCallback, DfmJob
+from dfmesh.session.given_arguments import function_problem, refuse, sites_problem
 from dfmesh.session.hosted_jobs import HostedJobs, JobSummary
 from dfmesh.session.job import Job
 from dfmesh.session.job_inbox import JobInbox
@@ -188,7 +189,9 @@ class Session:
 
         Raises:
             PipelineError: it has faults; all of them are listed.
+            TypeError: `restrict_to_sites` is no list of names.
         """
+        refuse(sites_problem(restrict_to_sites, "restrict_to_sites"))
         if isinstance(pipeline, CompiledPipeline):
             return pipeline
         measured = None if self._costs is None else self._costs.costs()
@@ -230,8 +233,9 @@ class Session:
         Raises:
             PipelineError: the pipeline or the parameters have faults.
             SessionError: the session is not open.
-            TypeError: the parameters are none of that.
+            TypeError: the parameters are none of that, or `on_result` is no function.
         """
+        refuse(function_problem(on_result, "on_result", "a result"))
         return self._submit(
             self._prepared(pipeline, objective),
             parameter_sets(parameters, more, close=close),
@@ -254,17 +258,17 @@ class Session:
 
     def _submit(
         self,
-        pipeline: Pipeline | CompiledPipeline,
+        compiled: CompiledPipeline,
         sets: Iterable[Mapping[str, Any]],
         *,
         close: bool = True,
         on_result: Callable[[ResultItem], None] | None = None,
         keep_results: bool = True,
     ) -> Job:
-        inbox, feed = self._new_job(self.prepare(pipeline), keep_results=keep_results)
+        inbox, feed = self._new_job(compiled, keep_results=keep_results)
         job = Job(inbox, feed, self._connection)
         if on_result is not None:
-            job.on_result(on_result)
+            inbox.begin_with(on_result)
         self._begin(inbox, feed, sets, close=close)
         return job
 
@@ -272,7 +276,7 @@ class Session:
         plan = self._last_plan
         if plan is None or plan.pipeline is not compiled:
             plan = self._last_plan = plan_of(compiled)
-        inbox = JobInbox(secrets.token_hex(8), plan, self._connection, keep_results=keep_results)
+        inbox = JobInbox(os.urandom(8).hex(), plan, self._connection, keep_results=keep_results)
         return inbox, ParameterFeed(inbox, self._connection)
 
     def _begin(self, inbox: JobInbox, feed: ParameterFeed, sets: Iterable[Mapping[str, Any]], *, close: bool) -> None:
@@ -340,6 +344,10 @@ class Session:
             options: See debug.
             force_modgen: See debug.
         """
+        callbacks = {"default_callback": default_callback}
+        callbacks |= {f"place_callbacks[{place!r}]": function for place, function in (place_callbacks or {}).items()}
+        takes = "(from_site, node, frame, place, data)"
+        refuse(*(function_problem(function, name, takes) for name, function in callbacks.items()))
         sets = parameter_sets(input_params, close=autostop)
         inbox, feed = self._new_job(self.prepare(pipeline))
         job = DfmJob(inbox, feed, self._connection, default_callback, place_callbacks or {})

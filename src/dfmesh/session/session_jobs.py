@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dfmesh.engine.messages import AnyMessage, CancelJob, Failure, JobFinished, SiteLost, SubmitJob
+from dfmesh.engine.message_parts import Failure
+from dfmesh.engine.messages import AnyMessage, CancelJob, JobFinished, SiteLost, SubmitJob
 from dfmesh.engine.submitted_job import SubmittedJob
 from dfmesh.session.connection import Connection
 from dfmesh.session.cost_store import CostStore
@@ -74,29 +75,31 @@ class SessionJobs:
 
     def receive(self, message: AnyMessage) -> None:
         """Take in a message of the homesite."""
-        inquiry = self._inquiries.get(message.job)
-        if inquiry is not None:
-            inquiry.receive(message)
         job = self._jobs.get(message.job)
-        if job is not None:
-            taken = message if job.submitted is None else job.submitted.received(message)
-            if taken is not None:
-                self._take_in(job, taken)
+        if job is None:
+            inquiry = self._inquiries.get(message.job)
+            if inquiry is not None:
+                inquiry.receive(message)
+            return
+        submitted = job.submitted
+        taken = message if submitted is None or not submitted.resumable else submitted.received(message)
+        if taken is not None:
+            self._take_in(job, taken)
 
     def _take_in(self, job: JobInbox, message: AnyMessage) -> None:
-        if isinstance(message, JobFinished):
-            self._measure(job, message)
+        if self._costs is not None and type(message) is JobFinished:
+            self._measure(self._costs, job, message)
         job.receive(message)
         if job.over:
             job.submitted = None
             self._jobs.pop(job.job, None)
 
-    def _measure(self, job: JobInbox, message: JobFinished) -> None:
+    def _measure(self, costs: CostStore, job: JobInbox, message: JobFinished) -> None:
         """Learn from a job, before whoever waits for it goes on."""
-        if self._costs is None or message.status != JobStatus.FINISHED.value or job.restarts:
+        if message.status != JobStatus.FINISHED.value or job.restarts:
             return  # Of a job that was begun again the reports tell a part only.
         try:
-            self._costs.add(measure(job.plan.compiled, message.reports, self._loaded))
+            costs.add(measure(job.plan.compiled, message.reports, self._loaded))
         except Exception:  # What sites report must not keep a job from ending.
             _log.exception("job %s: its reports cannot be read", job.job)
 

@@ -10,7 +10,8 @@ from dfmesh.api import Pipeline
 from dfmesh.compiler import CompiledPipeline, compile_pipeline
 from dfmesh.config import FederationConfig
 from dfmesh.engine.adapters import SiteAdapters
-from dfmesh.engine.messages import JobFinished, JobRefused, SiteReport, YieldPackage
+from dfmesh.engine.message_parts import SiteReport
+from dfmesh.engine.messages import JobFinished, JobRefused, YieldPackage
 from dfmesh.engine.simulator import Simulation
 from dfmesh.engine.site_cache import Cache
 from dfmesh.errors import OperationFailure

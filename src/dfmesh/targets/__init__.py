@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dfmesh.config import FederationConfig
 from dfmesh.errors import SessionError
-from dfmesh.targets.protocol import FederationRunner, HostingRunner, OnOutput
+from dfmesh.targets.protocol import DirectRunner, FederationRunner, HostingRunner, OnOutput
 
 TARGETS = ("local", "inproc", "up")
 """Names of the targets there are."""
@@ -57,6 +57,7 @@ def make_hosting_runner(target: str, config: FederationConfig, homesite: str | N
 
 __all__ = [
     "TARGETS",
+    "DirectRunner",
     "FederationRunner",
     "HostingRunner",
     "OnOutput",

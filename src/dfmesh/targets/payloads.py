@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dfmesh import values
-from dfmesh.engine.messages import Payload
+from dfmesh.engine.message_parts import Payload
 from dfmesh.errors import ValueDecodingError, ValueEncodingError
 from dfmesh.targets.wire import LARGEST_FRAME, Attachment
 

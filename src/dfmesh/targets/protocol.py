@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from dfmesh.engine.messages import AnyMessage, Payload, SiteLost
+from dfmesh.engine.message_parts import Payload
+from dfmesh.engine.messages import AnyMessage, SiteLost
 
 if TYPE_CHECKING:
     from dfmesh.targets.up.host_record import HostRecord
@@ -48,6 +49,23 @@ class FederationRunner(Protocol):
 
     def send(self, message: AnyMessage) -> int:
         """Queue a message for the homesite and return its size in bytes."""
+        ...
+
+
+@runtime_checkable
+class DirectRunner(Protocol):
+    """A runner that can send from any thread, which saves waking the client's event loop."""
+
+    def send_at_once(self, message: AnyMessage, before: Callable[[], None]) -> bool:
+        """Send a message from the thread of the caller, if nothing waits to be sent before it.
+
+        Args:
+            message: The message.
+            before: Called just before it is sent. The homesite is not lost until `send_at_once` returns.
+
+        Returns:
+            Whether it was sent; if not, `before` was not called.
+        """
         ...
 
 

@@ -17,10 +17,12 @@ import msgspec
 
 from dfmesh.errors import DfmeshError
 
-MESSAGE = 0
-MESSAGE_WITH_BUFFERS = 1
-FIRST_NOTICE = 2
+MESSAGE = 0xD8
+"""No byte of a length as frames have it: who begins to read in the wrong place learns that from the first head."""
+MESSAGE_WITH_BUFFERS = MESSAGE + 1
+FIRST_NOTICE = MESSAGE + 2
 """Frames of this kind and above are no messages; what they say is up to the carrier."""
+_END_OF_KINDS = MESSAGE + 8
 
 IN_BAND = 0
 """Segment number of a buffer that follows its frame."""
@@ -28,7 +30,9 @@ IN_BAND = 0
 LARGEST_FRAME = 2**31
 LARGEST_BUFFER = 2**40
 _HEADER = Struct("<IB")
-_BLANK_HEADER = bytes(_HEADER.size)
+_HEADER_SIZE = _HEADER.size
+_put_header = _HEADER.pack_into
+_BLANK_HEADER = bytes(_HEADER_SIZE)
 _ENTRY = Struct("<IQQ")  # segment, offset, size
 _COUNT = Struct("<I")
 _BUFFER_CODE = 66
@@ -70,19 +74,16 @@ class Spot(msgspec.Struct, frozen=True, array_like=True):
     size: int
 
 
-class Codec:
-    """Encodes and decodes the messages of one union of tagged structs."""
+NO_MESSAGE = (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError, MemoryError)
+"""What decoding raises of bytes that are none."""
 
-    def __init__(self, messages: Any) -> None:
-        """Prepare for a union.
 
-        Args:
-            messages: The union, such as `AnyMessage`.
-        """
+class FrameEncoder:
+    """Encodes messages, for one thread at a time."""
+
+    def __init__(self) -> None:
         self._left_out: list[Attachment] = []
-        self._arrived: Sequence[Attachment] = ()
         self._encoder = msgspec.msgpack.Encoder(enc_hook=self._leave_out)
-        self._decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(messages, ext_hook=self._put_back)
 
     def begin_frame(self, message: Any, out: bytearray) -> list[Attachment]:
         """Append the frame of a message.
@@ -97,7 +98,10 @@ class Codec:
         try:
             out += _BLANK_HEADER
             self._encoder.encode_into(message, out, -1)
-            self._close(out, start, MESSAGE)
+            length = len(out) - start - _HEADER_SIZE
+            if length > LARGEST_FRAME:
+                raise _too_long(length)
+            _put_header(out, start, length, MESSAGE)
         except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
             del out[start:]
             self._left_out = []
@@ -116,10 +120,34 @@ class Codec:
 
     @staticmethod
     def _close(out: bytearray, start: int, kind: int) -> None:
-        length = len(out) - start - _HEADER.size
+        length = len(out) - start - _HEADER_SIZE
         if length > LARGEST_FRAME:
-            raise ValueError(f"it has {length:,} bytes besides its large buffers, and may have {LARGEST_FRAME:,}")
-        _HEADER.pack_into(out, start, length, kind)
+            raise _too_long(length)
+        _put_header(out, start, length, kind)
+
+    def _leave_out(self, value: Any) -> msgspec.msgpack.Ext:
+        if type(value) is not Attachment:
+            raise TypeError(f"{type(value).__name__} is not data")
+        self._left_out.append(value)
+        return msgspec.msgpack.Ext(_BUFFER_CODE, _COUNT.pack(len(self._left_out) - 1))
+
+
+class Codec(FrameEncoder):
+    """Encodes and decodes the messages of one union of tagged structs.
+
+    Attributes:
+        decode_plain: As `decode`, of a message without buffers, but raises one of `NO_MESSAGE`.
+    """
+
+    def __init__(self, messages: Any) -> None:
+        """Prepare for a union.
+
+        Args:
+            messages: The union, such as `AnyMessage`.
+        """
+        super().__init__()
+        self._arrived: Sequence[Attachment] = ()
+        self.decode_plain = msgspec.msgpack.Decoder(messages, ext_hook=self._put_back).decode
 
     def decode(self, body: bytes | memoryview, attachments: Sequence[Attachment] = ()) -> Any:
         """Rebuild a message.
@@ -130,8 +158,8 @@ class Codec:
         if attachments:
             return self._decode_with(body, attachments)
         try:
-            return self._decoder.decode(body)
-        except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError, MemoryError) as error:
+            return self.decode_plain(body)
+        except NO_MESSAGE as error:
             raise WireError(f"not a message: {error}") from error
 
     def _decode_with(self, body: bytes | memoryview, attachments: Sequence[Attachment]) -> Any:
@@ -141,12 +169,6 @@ class Codec:
         finally:
             self._arrived = ()  # or the last large buffer would never be freed
 
-    def _leave_out(self, value: Any) -> msgspec.msgpack.Ext:
-        if type(value) is not Attachment:
-            raise TypeError(f"{type(value).__name__} is not data")
-        self._left_out.append(value)
-        return msgspec.msgpack.Ext(_BUFFER_CODE, _COUNT.pack(len(self._left_out) - 1))
-
     def _put_back(self, code: int, data: memoryview) -> Attachment:
         if code != _BUFFER_CODE or len(data) != _COUNT.size:
             raise ValueError("an extension that is not known")
@@ -154,6 +176,10 @@ class Codec:
         if index >= len(self._arrived):
             raise ValueError("a buffer that did not come with it")
         return self._arrived[index]
+
+
+def _too_long(length: int) -> ValueError:
+    return ValueError(f"it has {length:,} bytes besides its large buffers, and may have {LARGEST_FRAME:,}")
 
 
 def notice(kind: int, body: bytes) -> bytes:
@@ -208,17 +234,21 @@ class FrameReader:
         self._on_message = on_message
         self._on_notice = on_notice
         self._find_shared = find_shared
-        self._data = bytearray(_READ_SIZE)
+        self._use(bytearray(_READ_SIZE))
         self._start = 0
         self._end = 0
         self._waiting: tuple[bytes, list[Attachment]] | None = None
         self._missing: list[memoryview] = []  # parts of buffers that did not arrive yet, the next one last
 
+    def _use(self, data: bytearray) -> None:
+        self._data = data
+        self._view = memoryview(data)
+
     def get_buffer(self, sizehint: int = -1) -> memoryview:
         """Give the memory for the next bytes; never empty."""
         if self._missing:
             return self._missing[-1]
-        return memoryview(self._data)[self._end :]
+        return self._view[self._end :] if self._end else self._view
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take note that the next `nbytes` bytes are in the memory that `get_buffer` gave.
@@ -250,8 +280,8 @@ class FrameReader:
             rest = rest[count:]
 
     def _parse(self) -> None:
-        view = memoryview(self._data)
-        head, unpack, decode, deliver = _HEADER.size, _HEADER.unpack_from, self._codec.decode, self._on_message
+        view = self._view
+        head, unpack, decode, deliver = _HEADER_SIZE, _HEADER.unpack_from, self._codec.decode_plain, self._on_message
         start, end = self._start, self._end
         while end - start >= head:
             length, kind = unpack(view, start)
@@ -260,11 +290,17 @@ class FrameReader:
             if stop > end:
                 if length > LARGEST_FRAME:
                     raise WireError(f"a frame of {length:,} bytes")
+                if not MESSAGE <= kind < _END_OF_KINDS:  # What seems to be missing may never come.
+                    raise WireError(f"a frame of kind {kind}, which is not known")
                 break
             self._start = start = stop
             if kind == MESSAGE:
                 self.bytes_received += head + length
-                deliver(decode(view[begin:stop]))
+                try:
+                    message = decode(view[begin:stop])
+                except NO_MESSAGE as error:
+                    raise WireError(f"not a message: {error}") from error
+                deliver(message)
             elif kind == MESSAGE_WITH_BUFFERS:
                 self._take_buffers(view[begin:stop])
                 start = self._start
@@ -279,11 +315,12 @@ class FrameReader:
         if left == 0:
             self._start = self._end = 0
             if len(self._data) > _READ_SIZE:
-                self._data = bytearray(_READ_SIZE)
+                self._use(bytearray(_READ_SIZE))
         elif self._end == len(self._data) or (self._start and (left < _CHEAP_MOVE or wanted > room)):
             data = bytearray(max(_READ_SIZE, min(wanted, 2 * left)))
-            data[:left] = memoryview(self._data)[self._start : self._end]
-            self._data, self._start, self._end = data, 0, left
+            data[:left] = self._view[self._start : self._end]
+            self._use(data)
+            self._start, self._end = 0, left
 
     def _take_buffers(self, body: memoryview) -> None:
         message, spots = _split_table(body)
@@ -297,7 +334,7 @@ class FrameReader:
         while self._missing and self._start < self._end:
             target = self._missing[-1]
             count = min(len(target), self._end - self._start)
-            target[:count] = memoryview(self._data)[self._start : self._start + count]
+            target[:count] = self._view[self._start : self._start + count]
             self._start += count
             self._advance(count)
         if not self._missing:

@@ -1,7 +1,7 @@
 """The codec for everything that crosses a process boundary: typed, closed, without pickle and imports by name."""
 
 from dfmesh.values.codec import Packed, from_bytes, normalise, pack, to_bytes, unpack
-from dfmesh.values.copying import UNCHANGING, Private, is_unchanging, private_copy
+from dfmesh.values.copying import UNCHANGING, Private, are_settled, is_unchanging, private_copy, settled
 from dfmesh.values.documents import from_json, to_json
 from dfmesh.values.new_arrays import empty_array, give_new_arrays
 from dfmesh.values.pickled import PickledObject
@@ -14,6 +14,7 @@ __all__ = [
     "Packed",
     "PickledObject",
     "Private",
+    "are_settled",
     "empty_array",
     "from_bytes",
     "from_json",
@@ -23,6 +24,7 @@ __all__ = [
     "pack",
     "private_copy",
     "register_type",
+    "settled",
     "size_of",
     "take_over",
     "to_bytes",

@@ -17,11 +17,11 @@ from dfmesh.values.encoding import encode, encode_carefully
 from dfmesh.values.kinds import flat_view
 from dfmesh.values.large_arrays import (
     bytes_of,
-    is_large_array,
-    known_array,
     known_head,
-    remember_array,
+    known_value,
+    large_arrays_in,
     remember_head,
+    remember_value,
 )
 from dfmesh.values.plain import is_plain
 
@@ -60,13 +60,13 @@ def pack(value: Any) -> Packed:
             return _packed((encode(value), ()))
         except (OverflowError, UnicodeEncodeError):
             pass
-    large = is_large_array(value)
-    known = known_head(value) if large else None
+    arrays = large_arrays_in(value)
+    known = known_head(value, arrays) if arrays else None
     if known is not None:
-        return _packed((known, (bytes_of(value),)))
+        return _packed((known, tuple(map(bytes_of, arrays))))
     head, buffers = encode_carefully(value, out_of_band=True)
-    if large:
-        remember_head(value, head)
+    if arrays:
+        remember_head(value, arrays, head)
     return _packed((head, tuple(buffers)))
 
 
@@ -81,13 +81,15 @@ def unpack(head: bytes | bytearray | memoryview, buffers: Sequence[Any] = ()) ->
             return decode_in_place(head)
         except REFUSALS as error:
             raise no_value(error) from error
-    if len(buffers) > 1:
-        return decode_with(head, buffers)
-    value = known_array(head, buffers[0])
+    value = known_value(head, buffers)
     if value is None:
         value = decode_with(head, buffers)
-        remember_array(head, value)
+        remember_value(head, value, _head_of)
     return value
+
+
+def _head_of(value: Any) -> bytes:
+    return encode_carefully(value, out_of_band=True)[0]
 
 
 def to_bytes(value: Any) -> bytes:

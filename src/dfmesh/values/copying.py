@@ -53,6 +53,19 @@ def is_unchanging(parts: Iterable[Any]) -> bool:
     return UNCHANGING.issuperset(map(type, parts))
 
 
+_SETTLED = UNCHANGING | {Private}
+
+
+def are_settled(parts: Iterable[Any]) -> bool:
+    """Say whether `private_copy` would make nothing new of these values: they never change, or were taken over."""
+    return _SETTLED.issuperset(map(type, parts))
+
+
+def settled(parts: Iterable[Any]) -> list[Any]:
+    """Give what `private_copy` gives for values that `are_settled`."""
+    return [part.value if type(part) is Private else part for part in parts]
+
+
 def private_copy(value: Any) -> Any:
     """Give a value as a receiver elsewhere would get it: lists, dictionaries and the like are its own.
 

@@ -1,19 +1,25 @@
 """pandas: frames and series, by way of Arrow. Imported when the first of them is sent or arrives.
 
 Arrow has only text for the names of columns and of levels of an index. Others go beside the table, and so does an index
-of columns that is more than names.
+of columns that is more than names, and which kind of text a column has.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from dfmesh.values.frame_texts import kind_of_text, restored_text
 from dfmesh.values.kinds import Unsendable
 
-_TEXT = ("string", "empty")
+_TEXTS = "texts"
+_INDEX = -1
+"""Stands for the index among the positions of columns."""
+
 _USUAL = pd.Index(["a"]).dtype
 
 
@@ -21,16 +27,31 @@ def reduce_frame(frame: Any) -> Any:
     """Give the Arrow table of a frame, or what the table cannot say with it.
 
     That is `[table, columns, names of the index]`; `[None, columns, index]` for a frame without columns, since its rows
-    are in no column.
+    are in no column. Where a column has a kind of text that Arrow has not, it is `["texts", kinds, one of these]`.
     """
     if not frame.shape[1]:
         return [None, _reduce_index(frame.columns), _reduce_index(frame.index)]
-    for position, kind in enumerate(frame.dtypes):
-        if str(kind) == "object":
-            found = pd.api.types.infer_dtype(frame.iloc[:, position], skipna=True)
-            if found not in _TEXT:
-                name = frame.columns[position]
-                raise Unsendable(f"column {name!r} of the DataFrame holds objects ({found}); give it a pandas dtype")
+    texts = list(_texts(frame))
+    return [_TEXTS, texts, _reduce_named(frame)] if texts else _reduce_named(frame)
+
+
+def _texts(frame: Any) -> Iterator[list[Any]]:
+    """Iterate over `[position, kind of text, what is missing]` of columns and index."""
+    for position, dtype in enumerate(frame.dtypes):
+        if not isinstance(dtype, np.dtype) or dtype.kind == "O":
+            kind = kind_of_text(frame.iloc[:, position], f"column {frame.columns[position]!r} of the DataFrame")
+            if kind is not None:
+                yield [position, *kind]
+    if type(frame.index) is pd.Index:
+        try:
+            kind = kind_of_text(frame.index, "the index of the DataFrame")
+        except Unsendable as error:
+            raise Unsendable(f"this pandas object cannot be sent: {error}") from None
+        if kind is not None:
+            yield [_INDEX, *kind]
+
+
+def _reduce_named(frame: Any) -> Any:
     names = list(frame.index.names)
     if _is_usual(frame.columns) and all(map(_is_text, names)):
         return _table_of(frame)
@@ -61,6 +82,8 @@ def rebuild_frame(payload: Any) -> Any:
     """Make a frame."""
     if isinstance(payload, pa.Table):
         return payload.to_pandas()
+    if payload[0] == _TEXTS:
+        return _with_texts(rebuild_frame(payload[2]), payload[1])
     table, columns, index = payload
     if table is None:
         none, rows = _rebuild_index(columns), _rebuild_index(index)
@@ -72,6 +95,18 @@ def rebuild_frame(payload: Any) -> Any:
     frame = table.to_pandas()
     frame.columns = _rebuild_index(columns)
     frame.index = frame.index.set_names(index)
+    return frame
+
+
+def _with_texts(frame: Any, texts: list[Any]) -> Any:
+    """Give a frame back the kinds of text that a table has not."""
+    for position, kind, missing in texts:
+        if position == _INDEX:
+            made = restored_text(frame.index, kind, missing)
+            frame.index = pd.Index(made, dtype=made.dtype, name=frame.index.name, tupleize_cols=False)
+        else:
+            made = restored_text(frame.iloc[:, position], kind, missing)
+            frame.isetitem(position, pd.Series(made, index=frame.index, dtype=made.dtype))
     return frame
 
 

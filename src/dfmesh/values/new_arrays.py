@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 Give = Callable[[tuple[int, ...], Any], Any]
 """Makes an array of a shape and data type in memory that other sites can see, or gives None. On any thread."""
 
+Copy = Callable[[Any], Any]
+"""Makes a read-only copy of a contiguous array in such memory, or gives None. On any thread."""
+
 _givers: list[Give] = []
+_copiers: list[Copy] = []
 _made: dict[int, weakref.ReferenceType[Any]] = {}
 
 
@@ -62,6 +66,22 @@ def is_made_for_sending(array: Any) -> bool:
     return known is not None and known() is array
 
 
-def give_new_arrays(give: Give) -> None:
-    """Say where new arrays come from in this process, from now on."""
+def copy_to_send(array: Any) -> Any:
+    """Give a read-only copy of a large array where other sites can see it; the array itself if it is not to be copied.
+
+    Args:
+        array: A contiguous array that nobody changes any more.
+    """
+    copy = _copiers[-1](array) if _copiers else None
+    return array if copy is None else copy
+
+
+def give_new_arrays(give: Give, copy: Copy | None = None) -> None:
+    """Say where new arrays come from in this process, from now on.
+
+    Args:
+        give: Makes them.
+        copy: Makes copies of arrays that are about to be sent; None if they stay where they are until then.
+    """
     _givers[:] = [give]
+    _copiers[:] = [] if copy is None else [copy]

@@ -10,6 +10,7 @@ from typing import Any
 _SAMPLE = 64
 _MAX_DEPTH = 16
 _ATOM = 9
+_ATOMS = frozenset({type(None), bool, int, float})
 
 
 def size_of(value: Any) -> int:
@@ -22,6 +23,8 @@ def size_of(value: Any) -> int:
 
 
 def _size(value: Any, levels: int) -> int:
+    if type(value) in _ATOMS:
+        return _ATOM
     if isinstance(value, (str, bytes, bytearray)):
         return len(value) + 5
     nbytes = getattr(value, "nbytes", None)

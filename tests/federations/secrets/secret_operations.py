@@ -8,7 +8,9 @@ import sys
 from urllib.parse import quote
 
 
-def fail(how: str, key: str) -> None:
+def fail(how: str, key: str) -> object:
+    if how == "unsendable":
+        return {key: object()}
     if how == "cause":
         try:
             raise KeyError(key)
@@ -20,6 +22,8 @@ def fail(how: str, key: str) -> None:
 def say(how: str, key: str) -> None:
     if how == "log":
         logging.getLogger("client").warning("login with %s", key)
+    elif how == "logger":
+        logging.getLogger(f"client of {key}").warning("login with %s", key)
     elif how == "pieces":
         half = len(key) // 2
         sys.stdout.write(key[:half])

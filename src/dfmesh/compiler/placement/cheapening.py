@@ -6,23 +6,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dfmesh.compiler.placement.charges import Charges
+from dfmesh.compiler.placement.ascents import CONTINUED, PAIRED, UNIFORM, Ascent
+from dfmesh.compiler.placement.concentrating import LESS_WAYS, MOVES, concentrate, concentrate_where_free
 from dfmesh.compiler.placement.crowds import CROWD
 from dfmesh.compiler.placement.forests import MANY_TAKERS, Forests
+from dfmesh.compiler.placement.hub_search import ENOUGH, HubSearch, hubs_of
 from dfmesh.compiler.placement.hubs import resent
 from dfmesh.compiler.placement.messages import Messages
 from dfmesh.compiler.placement.pair_smoothing import PairSmoothing
-from dfmesh.compiler.placement.problem import Flags, Problem, Whole
-from dfmesh.compiler.placement.rounding import PAIRED_PART, PART, WHOLE, Care, Parts, improved, likeliest, rounded
+from dfmesh.compiler.placement.passing import FINE, pass_on
+from dfmesh.compiler.placement.problem import Flags, Whole
+from dfmesh.compiler.placement.rounding import Parts, improved, likeliest, rounded
 from dfmesh.compiler.placement.schedule import Neighbours, Scheduler
 from dfmesh.compiler.placement.smoothing import Smoothing, is_uniform
+from dfmesh.compiler.placement.standing import Standing
 from dfmesh.compiler.placement.ways import is_paired, scale_of, ways_of
 
-FINE = 0.0005
-"""Gap, as a share, below which it is not worth more work."""
+FEW_ROUNDS = 3
+"""Passes at most where a smoothed ascent follows that begins from nothing."""
 
-ROUNDS = 16
-"""Passes forward and backward at most."""
+STAGE, STAGES = 9, 4
+"""Passes forward and backward before placements are made from the sites that look best, and how often that is done."""
+
+WORK = 350_000_000
+"""Entries of tables that messages may look at."""
 
 GATHERED = 64
 """Sites at which as much as possible is put together, for a look."""
@@ -36,100 +43,19 @@ REPLANNED = 10
 LAST = 20
 """How often those of the best are."""
 
-FEW_ROUNDS = 3
-"""Passes at most where a smoothed ascent follows."""
-
 TRIED, STEPS = 3, 12
 """Sites that are tried for a value that many take, and by how many steps the ascent is continued there."""
 
-MOVES = 4_000
-"""Variables that may be looked at to move them one by one."""
+WAYS, FEW_WAYS = 400_000, 20_000
+"""Ways, without those of hubs, between which an ascent with all sites of the hubs is better than one for each."""
 
-WAYS = 400_000
-"""Ways up to which there is a smoothed ascent where prices differ."""
-
-LESS_WAYS = 100_000
-"""Ways that may be left of more than that, after as many passes as without an ascent."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ascent:
-    """How much is made of a smoothed relaxation.
-
-    Attributes:
-        effort: Offers or ways that the ascent may look at, at the beginning.
-        rounds: Steps of it at most.
-        warm: Temperature at the beginning, as a share of what a usual shipment is charged.
-        cool: At the end.
-        again: Steps by which it is continued each time.
-        repeats: How often that is done, each time without what is known to be too dear by then.
-        parts: How many parts of a placement are made anew each time.
-        part: Variables of a part.
-        doubtful: Share of the variables from which parts start.
-        worthwhile: How much dearer than the best a site may look to be part of a placement, as such a share.
-        cares: How carefully placements are made as a whole; none to take the likeliest sites and move single variables.
-        care: How carefully a part is.
-    """
-
-    effort: int
-    rounds: int
-    warm: float
-    cool: float
-    again: int
-    repeats: int
-    parts: int
-    part: int
-    doubtful: float
-    worthwhile: float
-    cares: tuple[Care, ...]
-    care: Care
-
-
-UNIFORM = Ascent(
-    3_000_000,
-    300,
-    0.1,
-    0.005,
-    again=80,
-    repeats=3,
-    parts=20,
-    part=35,
-    doubtful=0.6,
-    worthwhile=np.inf,
-    cares=WHOLE,
-    care=PART,
-)
-PAIRED = Ascent(
-    7_000_000,
-    200,
-    0.5,
-    0.005,
-    again=4,
-    repeats=4,
-    parts=12,
-    part=35,
-    doubtful=0.1,
-    worthwhile=1.0,
-    cares=(),
-    care=PAIRED_PART,
-)
+USUAL = 2.0
+"""Temperatures are shares of what a usual shipment is charged, but of no more than so often the cost per variable."""
 
 
 @dataclass(slots=True)
-class Cheapening:
-    """A placement and a bound that approach one another.
-
-    Attributes:
-        chosen: Site of each variable.
-        total: What that is charged.
-        bound: What every placement is charged at the least.
-    """
-
-    problem: Problem
-    charges: Charges
-    chosen: list[int]
-    total: int
-    bound: int = 0
+class Cheapening(Standing):
+    """A placement and a bound that are made to approach one another."""
 
     def run(self, order: list[int], domain: Flags, work: float) -> None:
         """Raise the bound and look for better placements.
@@ -139,63 +65,102 @@ class Cheapening:
             domain: Sites to choose from.
             work: Share of the usual effort.
         """
-        problem, charges = self.problem, self.charges
         self._gather(domain)
-        messages = Messages(problem, charges, order, domain)
-        hubs = [number for number, shipment in enumerate(problem.shipments) if len(shipment.consumers) >= MANY_TAKERS]
-        uniform = is_uniform(problem, charges)
-        smoothed = not uniform and is_paired(problem)
-        paired = smoothed and ways_of(problem, domain) <= WAYS
-        few = uniform or paired
-        rounds = FEW_ROUNDS if few else max(2, round(ROUNDS * work))
-        starts = self._pass_on(messages, rounds)
-        if not few and not self._closed():
-            self._replan(messages, hubs, [*starts, (self.total, self.chosen)], work)
-        if (uniform or smoothed) and not self._closed():
-            left = np.zeros_like(problem.domain)
-            for variable, sites in enumerate(messages.sites):
-                left[variable, sites] = True
-            if uniform:
-                smoothing = Smoothing.of(problem, charges, left)
-                scale = float(np.median(smoothing.cost)) if smoothing.size else 1.0
-                self._smooth(smoothing, UNIFORM, scale, work)
-            elif ways_of(problem, left) <= (WAYS if paired else LESS_WAYS):
-                self._smooth(PairSmoothing.of(problem, charges, left), PAIRED, scale_of(charges), work)
-        if uniform and not self._closed():
-            self._replan(messages, hubs, [], work)
+        messages = Messages(self.problem, self.charges, order, domain)
+        if is_uniform(self.problem, self.charges):
+            self._run_uniform(messages, work)
+        elif is_paired(self.problem):
+            self._run_paired(messages, work)
+        else:
+            starts = pass_on(self, messages, STAGE * STAGES, WORK * work)
+            if not self.is_within(FINE):
+                self._replan(messages, [*starts, (self.total, self.chosen)], work)
 
-    def _replan(self, messages: Messages, hubs: list[int], starts: list[tuple[int, list[int]]], work: float) -> None:
+    def _run_uniform(self, messages: Messages, work: float) -> None:
+        pass_on(self, messages, FEW_ROUNDS, np.inf, spread=1)
+        if self.is_within(FINE):
+            return
+        smoothing = Smoothing.of(self.problem, self.charges, messages.domain())
+        self._smooth(smoothing, UNIFORM, float(np.median(smoothing.cost)) if smoothing.size else 1.0, work)
+        if not self.is_within(FINE):
+            self._replan(messages, [], work)
+
+    def _run_paired(self, messages: Messages, work: float) -> None:
+        problem, hubs = self.problem, hubs_of(self.problem)
+        if hubs and FEW_WAYS < ways_of(problem, messages.domain(), but=hubs) <= WAYS:
+            pass_on(self, messages, FEW_ROUNDS, np.inf, spread=1)
+            if not self.is_within(ENOUGH):
+                smoothing = PairSmoothing.of(problem, self.charges, messages.domain())
+                self._smooth(smoothing, PAIRED, scale_of(self.charges), work)
+            return
+        messages = self._at_hubs(messages, hubs, work) if hubs else self._in_stages(messages, work)
+        if self.is_within(ENOUGH):
+            return
+        left = messages.domain()
+        if ways_of(problem, left) <= LESS_WAYS:
+            scale = min(scale_of(self.charges), max(1.0, USUAL * self.total / len(self.chosen)))
+            self._smooth(PairSmoothing.of(problem, self.charges, left, messages), CONTINUED, scale, work)
+
+    def _at_hubs(self, messages: Messages, hubs: list[int], work: float) -> Messages:
+        """Pass messages, then with hubs fixed; give those where the bound is lowest."""
+        messages.watch(hubs)
+        pass_on(self, messages, STAGE, WORK * work)
+        if not self.is_within(ENOUGH):
+            concentrate_where_free(self, messages, hubs[0])
+        if not self.is_within(ENOUGH):
+            messages = HubSearch(self, hubs).run(messages, WORK * work - messages.work)
+        if not self.is_within(ENOUGH):
+            concentrate(self, messages)
+        return messages
+
+    def _in_stages(self, messages: Messages, work: float) -> Messages:
+        """Pass messages and make placements in turns, until few enough ways are left."""
+        for _ in range(STAGES):
+            pass_on(self, messages, STAGE, WORK * work)
+            if self.is_within(ENOUGH):
+                break
+            concentrate(self, messages)
+            if messages.work > WORK * work or ways_of(self.problem, messages.domain()) <= LESS_WAYS:
+                break
+        return messages
+
+    def _replan(self, messages: Messages, starts: list[tuple[int, list[int]]], work: float) -> None:
         """Choose many variables anew at once, in the cheapest of some placements and then in the best that is known."""
+        shipments = enumerate(self.problem.shipments)
+        hubs = [number for number, shipment in shipments if len(shipment.consumers) >= MANY_TAKERS]
         forests = Forests(self.problem, self.charges, messages.sites)
         neighbours = Neighbours(self.problem, self.charges)
         for total, chosen in sorted(starts)[:STARTS]:
-            self._consider(*self._cheaper(forests, neighbours, hubs, chosen, total, round(REPLANNED * work)))
-        if not self._closed():
+            self.consider(self._cheaper(forests, neighbours, hubs, chosen, total, round(REPLANNED * work)))
+        if not self.is_within(FINE):
             rounds = round((LAST if starts else REPLANNED) * work)
-            self._consider(*forests.improve(self.chosen, self.total, rounds))
+            self.consider(forests.improve(self.chosen, self.total, rounds)[0])
 
     def _smooth(self, smoothing: Smoothing | PairSmoothing, ascent: Ascent, scale: float, work: float) -> None:
         """Raise the bound by a smoothed ascent, and make placements from what it tells."""
         rounds = min(ascent.rounds, round(ascent.effort * work) // max(smoothing.size, 1))
         bound, dear = smoothing.raised(rounds, ascent.warm * scale, ascent.cool * scale)
-        self.bound = min(max(self.bound, bound), self.total)
+        self.note_bound(bound)
         parts = Parts(self.problem, np.maximum.reduceat(smoothing.weights, smoothing.starts), ascent.doubtful)
         if isinstance(smoothing, PairSmoothing):
             neighbours = Neighbours(self.problem, self.charges)
             likely = Scheduler(self.problem).improve(likeliest(smoothing), neighbours, np.inf, MOVES)
-            self._consider(likely, self._total(likely))
+            self.consider(likely)
             self._place_hub(smoothing, dear, ascent, scale, neighbours)
         for care in ascent.cares:
             whole = rounded(smoothing.restricted(dear <= ascent.worthwhile * scale), scale, care)
-            self._consider(whole, self._total(whole))
+            self.consider(whole)
         for _ in range(ascent.repeats):
             keep = dear + bound < self.total
             keep |= smoothing.site == np.array(self.chosen, np.intp)[smoothing.variable]
+            if not np.logical_or.reduceat(keep, smoothing.starts).all():
+                self.note_bound(self.total)
+                return
             smoothing = smoothing.restricted(keep)
             bound, dear = smoothing.raised(round(ascent.again * work), ascent.cool * scale, ascent.cool * scale / 4)
             # What was left out is dearer than the best placement.
-            self.bound = min(max(self.bound, bound), self.total)
-            if self._closed():
+            self.note_bound(bound)
+            if self.is_within(FINE if ascent.cares else ENOUGH):
                 return
             if not ascent.cares:
                 here = smoothing.site == np.array(self.chosen, np.intp)[smoothing.variable]
@@ -205,7 +170,8 @@ class Cheapening:
             promising = dear <= ascent.worthwhile * scale
             promising |= smoothing.site == np.array(self.chosen, np.intp)[smoothing.variable]
             worthwhile = smoothing.restricted(promising)
-            self._consider(*improved(worthwhile, scale, parts, start, self._total, trials, ascent.part, ascent.care))
+            chosen, _ = improved(worthwhile, scale, parts, start, self.total_of, trials, ascent.part, ascent.care)
+            self.consider(chosen)
 
     def _place_hub(
         self, smoothing: PairSmoothing, dear: Whole, ascent: Ascent, scale: float, neighbours: Neighbours
@@ -216,6 +182,8 @@ class Cheapening:
             return
         scheduler, number = Scheduler(self.problem), self.problem.shipments.index(shipment)
         choices = np.flatnonzero(smoothing.variable == shipment.source)
+        if len(choices) == 1:
+            return
         for choice in choices[np.argsort(dear[choices], kind="stable")][:TRIED].tolist():
             keep = smoothing.variable != shipment.source
             keep[choice] = True
@@ -224,47 +192,14 @@ class Cheapening:
             chosen = scheduler.improve(likeliest(there), neighbours, np.inf, MOVES)
             chosen = resent(self.problem, neighbours, chosen, number)
             chosen = scheduler.improve(chosen, neighbours, np.inf, MOVES)
-            self._consider(chosen, self._total(chosen))
-
-    def _total(self, chosen: list[int]) -> int:
-        return self.charges.total(self.problem, chosen)
-
-    def _closed(self) -> bool:
-        return self.total - self.bound <= FINE * self.total
-
-    def _consider(self, chosen: list[int], total: int) -> None:
-        if total < self.total and self.problem.allows(chosen):
-            self.chosen, self.total = chosen, total
+            self.consider(chosen)
 
     def _gather(self, domain: Flags) -> None:
         """Look at the placements with all that may be there at one site."""
         common = np.argsort(-domain.sum(0), kind="stable")[:GATHERED]
         for site in common.tolist():
             chosen = [site if may else known for known, may in zip(self.chosen, domain[:, site].tolist(), strict=True)]
-            self._consider(chosen, self.charges.total(self.problem, chosen))
-
-    def _pass_on(self, messages: Messages, rounds: int) -> list[tuple[int, list[int]]]:
-        """Pass messages, and give the placements that they lead to."""
-        starts: list[tuple[int, list[int]]] = []
-        known = -1
-        for turn in range(rounds):
-            for forward in (True, False):
-                send = messages.forward if forward else messages.backward
-                dear = send(self.total, everything=not forward and turn % 2 == 1)
-                self.bound = min(max(self.bound, messages.bound), self.total)
-                if not messages.remove(dear):
-                    self.bound = self.total
-                if self._closed():
-                    return starts
-                chosen = messages.placement(forward=not forward)
-                total = self.charges.total(self.problem, chosen)
-                starts.append((total, chosen))
-                self._consider(chosen, total)
-            if turn > 7 and self.bound - known <= (self.total - self.bound) // 100:
-                break
-            known = self.bound
-            messages.even_out()
-        return starts
+            self.consider(chosen)
 
     def _cheaper(
         self,
@@ -274,13 +209,13 @@ class Cheapening:
         chosen: list[int],
         total: int,
         rounds: int,
-    ) -> tuple[list[int], int]:
+    ) -> list[int]:
         for number in hubs[:3]:
             other = resent(self.problem, neighbours, chosen, number)
             other, found = forests.improve(other, self.charges.total(self.problem, other), 2)
             if found < total:
                 chosen, total = other, found
-        return forests.improve(chosen, total, rounds)
+        return forests.improve(chosen, total, rounds)[0]
 
 
 __all__ = ["Cheapening"]

@@ -65,7 +65,7 @@ class _Rules:
             self._restrict(domain, first, None)
             allowed = self._allowed(rule)
             here = self._order[rule.here]
-            if self._reaches_client(rule.node) and not allowed[self._order[self.homesite]]:
+            if self._keeps_from_client(rule):
                 self._restrict(domain, first, np.arange(len(self.sites)) != here)
             for second in sorted({self._variable[taker] for taker in self.takers[rule.node]} - {first}):
                 self._restrict(domain, second, None)
@@ -103,6 +103,10 @@ class _Rules:
     def _reaches_client(self, node: int) -> bool:
         return any(isinstance(self.graph.nodes[taker].action, SendYield) for taker in self.takers[node])
 
+    def _keeps_from_client(self, rule: _Rule) -> bool:
+        kept = self.costs.residency(self.graph.nodes[rule.node], rule.here)
+        return kept is not None and self.homesite not in kept.sites and self._reaches_client(rule.node)
+
     def fault(self, rule: _Rule) -> Fault:
         node = self.graph.nodes[rule.node]
         if not rule.here:
@@ -112,10 +116,12 @@ class _Rules:
         where = ", ".join(kept.sites) if kept is not None and kept.sites else "no other site"
         takers = [self.graph.nodes[taker] for taker in sorted(self.takers[node.index])]
         used = ", ".join(f"{taker.name} ({taker.location or taker.node})" for taker in takers[:3])
+        hint = f"they are used by {used}"
+        if self._keeps_from_client(rule):
+            where += f", and not to clients of {self.homesite}"
+            hint += f"; clients of {self.homesite} may have them if this rule names {self.homesite}"
         return Fault(
-            f"results of {node.name} ({node.node}) made at {rule.here} may go to {where}",
-            rule.location,
-            hint=f"they are used by {used}",
+            f"results of {node.name} ({node.node}) made at {rule.here} may go to {where}", rule.location, hint=hint
         )
 
 

@@ -13,6 +13,7 @@ from typing import Self
 import numpy as np
 
 from dfmesh.compiler.placement.charges import Charges
+from dfmesh.compiler.placement.messages import Messages
 from dfmesh.compiler.placement.problem import Flags, Floats, Indices, Problem, Whole
 
 CROWD = 24
@@ -52,15 +53,19 @@ class Crowds:
     _entrances: int
 
     @classmethod
-    def of(cls, problem: Problem, charges: Charges, domain: Flags, position: Indices) -> Self:
-        """State them, nothing being offered.
+    def of(
+        cls, problem: Problem, charges: Charges, domain: Flags, position: Indices, messages: Messages | None = None
+    ) -> Self:
+        """State them.
 
         Args:
             problem: The problem.
             charges: What is charged.
             domain: Sites to choose from, `[variable, site]`.
             position: Number of each choice, `[variable, site]`.
+            messages: Those among the same sites, to begin with what they have moved; None to offer nothing.
         """
+        offers = [np.zeros(0)]
         takers, entrances, senders, opened, costs = ([np.zeros(0, np.intp)] for _ in range(5))
         known = 0
         for number, shipment in enumerate(problem.shipments):
@@ -68,8 +73,9 @@ class Crowds:
                 continue
             at = np.flatnonzero(domain[shipment.source])
             among = np.flatnonzero(domain[list(shipment.consumers)].any(0))
-            for consumer in shipment.consumers:
+            for which, consumer in enumerate(shipment.consumers):
                 to = np.flatnonzero(domain[consumer])
+                offers.append(np.zeros(len(to)) if messages is None else _begun(messages, number, which))
                 takers.append(position[consumer, to])
                 entrances.append(known + np.searchsorted(among, to))
             senders.append(np.repeat(position[shipment.source, at], len(among)))
@@ -83,7 +89,7 @@ class Crowds:
             np.concatenate(senders),
             np.concatenate(opened),
             np.concatenate(costs),
-            np.zeros(len(taker)),
+            np.concatenate(offers),
         )
 
     @classmethod
@@ -163,6 +169,14 @@ class Crowds:
         np.add.at(together, self.entrance, whole)
         np.add.at(left, self.taker, whole)
         np.subtract.at(left, self.sender, np.maximum(together[self.opened] - self.cost, 0))
+
+
+def _begun(messages: Messages, number: int, which: int) -> Floats:
+    """Give what a taker bears at each site by messages."""
+    to_source, to_taker, share = messages.borne(number, which)
+    if share is not None and len(to_source) == 1:
+        return np.asarray(share[0], np.float64)
+    return np.asarray(np.maximum(to_taker, 0), np.float64)
 
 
 __all__ = ["CROWD", "Crowds"]

@@ -9,18 +9,27 @@ sharing out is the dual ascent for facility location (Erlenkotter, Operations Re
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
 from dfmesh.compiler.placement.charges import Charges
 from dfmesh.compiler.placement.problem import Flags, Indices, Problem, Whole
+from dfmesh.compiler.placement.sharing import raised, raised_together
 
 FORBIDDEN = 2**50
 """Charge of what a rule forbids: more than any placement is charged, little enough to be added up."""
 
-PARTS = (4, 2, 1)
-"""Parts of what could still be shared out that one taker may have at a time, so that the first does not get it all."""
+MANY = 24
+"""Takers from which on that is done, if the source is at one site."""
+
+OVERHEAD = 1_500
+"""Entries of a table that take about as long as the rest of passing a message."""
+
+EVENING = 8
+"""How much longer than a message evening out takes, per taker."""
 
 
 @dataclass(slots=True, eq=False)
@@ -67,6 +76,8 @@ class Messages:
         order: The variables, in the order of the passes.
         sites: The sites of each variable that may be part of a placement below the ceiling.
         bound: What every placement is charged at the least.
+        least: What a placement with each site is charged at the least, for variables that are watched.
+        work: Entries of tables looked at so far, what an edge takes besides counted as entries, too.
     """
 
     def __init__(self, problem: Problem, charges: Charges, order: list[int], domain: Flags) -> None:
@@ -79,15 +90,17 @@ class Messages:
         self.bound = sum(int(own.min()) for own in self.own)
         self.after: list[list[Link]] = [[] for _ in order]
         self.before: list[list[Link]] = [[] for _ in order]
+        self.least: dict[int, Whole] = {}
+        self.work = 0
         self._position = {variable: position for position, variable in enumerate(order)}
         self._links: dict[tuple[int, int], Link] = {}
-        self._shared: list[list[_Taker]] = []
+        self._shared: dict[int, list[_Taker]] = {}
         for number, shipment in enumerate(problem.shipments):
             if len(shipment.consumers) == 1:
                 table = charges.between(number, self.sites[shipment.source], self.sites[shipment.consumers[0]])
                 self._add(shipment.source, shipment.consumers[0], table)
             else:
-                self._shared.append(self._share_out(number, shipment.source, shipment.consumers))
+                self._shared[number] = self._share_out(number, shipment.source, shipment.consumers)
         for (first, second), allowed in problem.residency.items():
             self._add(first, second, np.where(allowed[np.ix_(self.sites[first], self.sites[second])], 0, FORBIDDEN))
 
@@ -119,6 +132,36 @@ class Messages:
             takers.append(_Taker(consumer, link, source_first, len(link.shares) - 1))
         return takers
 
+    def watch(self, variables: Collection[int]) -> None:
+        """Note from now on what some variables cost at each of their sites at the least."""
+        self.least = {variable: np.zeros(len(self.sites[variable]), np.int64) for variable in variables}
+
+    def fixed(self, variable: int, position: int) -> Messages:
+        """Give the same messages with one variable fixed, by the position of its site in the list."""
+        other = object.__new__(Messages)
+        other.__dict__.update(self.__dict__)
+        other.sites, other.own = list(self.sites), list(self.own)
+        other.sums = [sums.copy() for sums in self.sums]
+        other.least = {watched: least for watched, least in self.least.items() if watched != variable}
+        copies = {id(link): replace(link, shares=list(link.shares)) for links in self.after for link in links}
+        other.after = [[copies[id(link)] for link in links] for links in self.after]
+        other.before = [[copies[id(link)] for link in links] for links in self.before]
+        other._links = {pair: copies[id(link)] for pair, link in self._links.items()}
+        other._shared = {
+            number: [replace(taker, link=copies[id(taker.link)]) for taker in takers]
+            for number, takers in self._shared.items()
+        }
+        other.bound = 0
+        other.remove([(variable, np.arange(len(self.sites[variable])) != position)])
+        return other
+
+    def domain(self) -> Flags:
+        """Give the sites that may be part of a placement below the ceiling, `[variable, site]`."""
+        left = np.zeros_like(self.problem.domain)
+        for variable, sites in enumerate(self.sites):
+            left[variable, sites] = True
+        return left
+
     # Passes
 
     def forward(self, ceiling: int | None, *, everything: bool = False) -> list[tuple[int, Flags]]:
@@ -129,6 +172,7 @@ class Messages:
             everything: Whether a variable keeps nothing for the way back.
         """
         dear: list[tuple[int, Flags]] = []
+        self.work += self._entries()
         for variable in self.order:
             self._judge(variable, ceiling, dear)
             links = self.after[variable]
@@ -145,6 +189,7 @@ class Messages:
     def backward(self, ceiling: int | None, *, everything: bool = False) -> list[tuple[int, Flags]]:
         """Move charges to earlier variables; as `forward`."""
         dear: list[tuple[int, Flags]] = []
+        self.work += self._entries()
         for variable in reversed(self.order):
             self._judge(variable, ceiling, dear)
             links = self.before[variable]
@@ -158,8 +203,13 @@ class Messages:
         self._note_bound()
         return dear
 
+    def _entries(self) -> int:
+        return sum(link.table.size + OVERHEAD for links in self.after for link in links)
+
     def _judge(self, variable: int, ceiling: int | None, dear: list[tuple[int, Flags]]) -> None:
         sums = self.sums[variable]
+        if variable in self.least:
+            self.least[variable] = np.maximum(self.least[variable], sums - sums.min() + self.bound)
         if ceiling is not None and len(sums) > 1:
             found = sums - sums.min() + self.bound >= ceiling
             if found.any():
@@ -183,6 +233,8 @@ class Messages:
             self.sites[variable] = self.sites[variable][keep]
             self.own[variable] = self.own[variable][keep]
             self.sums[variable] = self.sums[variable][keep]
+            if variable in self.least:
+                self.least[variable] = self.least[variable][keep]
             for link in self.after[variable]:
                 link.table, link.to_first = link.table[keep], link.to_first[keep]
                 link.shares = [share[keep] for share in link.shares]
@@ -193,10 +245,41 @@ class Messages:
 
     # Sharing out anew
 
-    def even_out(self) -> None:
-        """Take back what takers of a shipment do not need of their shares, and give it to whom it helps most."""
-        for takers in self._shared:
-            self._even_out(takers)
+    def even_out(self, *, quickly: bool = False) -> None:
+        """Take back what takers of a shipment do not need of their shares, and give it to whom it helps most.
+
+        Args:
+            quickly: Whether only shipments with many takers and their source at one site are looked at.
+        """
+        for takers in self._shared.values():
+            if len(takers) >= MANY and len(self._source_sites(takers[0])) == 1:
+                self._even_out_together(takers)
+            elif not quickly:
+                self.work += sum(EVENING * (taker.link.table.size + OVERHEAD) for taker in takers)
+                self._even_out(takers)
+
+    def _source_sites(self, taker: _Taker) -> Indices:
+        return self.sites[taker.link.first if taker.source_first else taker.link.second]
+
+    def _even_out_together(self, takers: list[_Taker]) -> None:
+        """Do the same for all takers at once, where the source is at one site."""
+        everywhere = np.unique(np.concatenate([self.sites[taker.variable] for taker in takers]))
+        columns = [np.searchsorted(everywhere, self.sites[taker.variable]) for taker in takers]
+        left = np.full((len(takers), len(everywhere)), FORBIDDEN)
+        share = np.zeros_like(left)
+        there = np.zeros(left.shape, np.bool_)
+        for row, (taker, at) in enumerate(zip(takers, columns, strict=True)):
+            left[row, at] = taker.link.left().ravel()
+            share[row, at] = taker.link.shares[taker.share].ravel()
+            there[row, at] = True
+        spare = np.where(there, np.minimum(left, share), 0)
+        pool = spare.sum(0)
+        given = raised_together(left - spare, pool)
+        change = given + (pool - given.sum(0)) // there.sum(0) - spare
+        for row, (taker, at) in enumerate(zip(takers, columns, strict=True)):
+            more = change[row, at].reshape(taker.link.table.shape)
+            taker.link.table = taker.link.table + more
+            taker.link.shares[taker.share] = taker.link.shares[taker.share] + more
 
     def _even_out(self, takers: list[_Taker]) -> None:
         everywhere = np.unique(np.concatenate([self.sites[taker.variable] for taker in takers]))
@@ -214,7 +297,7 @@ class Messages:
         pool = np.zeros((len(spares[0]), len(everywhere)), np.int64)
         for spare, at in zip(spares, columns, strict=True):
             pool[:, at] += spare
-        given = _raised(needs, columns, pool)
+        given = raised(needs, columns, pool)
         rest = pool // among
         for taker, at, spare, more in zip(takers, columns, spares, given, strict=True):
             change = more + rest[:, at] - spare
@@ -223,12 +306,33 @@ class Messages:
             taker.link.table = taker.link.table + change
             taker.link.shares[taker.share] = taker.link.shares[taker.share] + change
 
+    def borne(self, number: int, which: int) -> tuple[Whole, Whole, Whole | None]:
+        """Give what was moved out of a taker's share of a shipment: to its source, to it; and the share itself.
+
+        Args:
+            number: The shipment.
+            which: Which of its takers.
+
+        Returns:
+            Charges per site of the source, per site of the taker, and per pair of them; None for a single taker.
+        """
+        shipment = self.problem.shipments[number]
+        source, taker = shipment.source, shipment.consumers[which]
+        source_first = (source, taker) in self._links
+        link = self._links[(source, taker) if source_first else (taker, source)]
+        moved = (link.to_first, link.to_second) if source_first else (link.to_second, link.to_first)
+        if number not in self._shared:
+            return *moved, None
+        share = link.shares[self._shared[number][which].share]
+        return *moved, share if source_first else share.T
+
     # Placements
 
     def placement(self, *, forward: bool) -> list[int]:
         """Choose one variable after the other, as the messages tell what lies ahead; after a pass the other way."""
         chosen = [-1] * len(self.order)
         taken, sent = self.shipments_of
+        reached: list[set[int]] = [set() for _ in self.problem.shipments]
         for variable in self.order if forward else self.order[::-1]:
             cost = self.own[variable].copy()
             for link in self.after[variable] if forward else self.before[variable]:
@@ -237,16 +341,18 @@ class Messages:
                 shipment = self.problem.shipments[number]
                 if chosen[shipment.source] >= 0:
                     row = self.charges.sending(number, chosen[shipment.source])
-                    row[[site for other in shipment.consumers if (site := chosen[other]) >= 0]] = 0
+                    row[list(reached[number])] = 0
                     cost += row[self.sites[variable]]
             for number in sent[variable]:
-                ends = sorted({chosen[other] for other in self.problem.shipments[number].consumers} - {-1})
-                if ends:
-                    cost += self.charges.between(number, self.sites[variable], np.array(ends, np.intp)).sum(1)
-            chosen[variable] = int(self.sites[variable][cost.argmin()])
+                if reached[number]:
+                    ends = np.array(sorted(reached[number]), np.intp)
+                    cost += self.charges.between(number, self.sites[variable], ends).sum(1)
+            site = chosen[variable] = int(self.sites[variable][cost.argmin()])
+            for number in taken[variable]:
+                reached[number].add(site)
         return chosen
 
-    @property
+    @cached_property
     def shipments_of(self) -> tuple[list[list[int]], list[list[int]]]:
         """Shipments that each variable takes, and that it sends."""
         taken: list[list[int]] = [[] for _ in self.order]
@@ -256,21 +362,6 @@ class Messages:
             for consumer in shipment.consumers:
                 taken[consumer].append(number)
         return taken, sent
-
-
-def _raised(needs: list[Whole], columns: list[Indices], pool: Whole) -> list[Whole]:
-    """Raise what each taker pays at the least, per site of the source, out of a pool per site; the pool is used up."""
-    given = [np.zeros_like(need) for need in needs]
-    for part in PARTS:
-        for which, at in enumerate(columns):
-            free = pool[:, at]
-            least = needs[which].min(1)
-            level = least + ((needs[which] + free).min(1) - least) // part
-            more = np.minimum(np.maximum(level[:, None] - needs[which], 0), free)
-            pool[:, at] -= more
-            needs[which] = needs[which] + more
-            given[which] += more
-    return given
 
 
 __all__ = ["Link", "Messages"]

@@ -20,7 +20,10 @@ import numpy as np
 
 from dfmesh.compiler.placement.charges import Charges
 from dfmesh.compiler.placement.crowds import CROWD, Crowds
+from dfmesh.compiler.placement.delivery import Delivery
+from dfmesh.compiler.placement.messages import Messages
 from dfmesh.compiler.placement.problem import Flags, Floats, Indices, Problem, Whole
+from dfmesh.compiler.placement.runs import beginnings
 
 LEAST = 1e-9
 """Less than any charge; only keeps divisors from being zero."""
@@ -93,12 +96,20 @@ class PairSmoothing:
     _weights: Floats
 
     @classmethod
-    def of(cls, problem: Problem, charges: Charges, domain: Flags) -> PairSmoothing:
-        """State the relaxation of a problem without residency rules; each cost is shared in equal parts."""
+    def of(cls, problem: Problem, charges: Charges, domain: Flags, messages: Messages | None = None) -> PairSmoothing:
+        """State the relaxation of a problem without residency rules.
+
+        Args:
+            problem: The problem.
+            charges: What is charged.
+            domain: Sites to choose from, `[variable, site]`.
+            messages: Those among the same sites, to begin with what they have moved; None to share in equal parts.
+        """
         variable, site = np.nonzero(domain)
         position = np.full(domain.shape, -1, np.intp)
         position[variable, site] = np.arange(len(variable))
         senders, takers, departures, arrivals, costs, groups = ([np.zeros(0, np.intp)] for _ in range(6))
+        tolls, parts = [np.zeros(0)], [np.zeros(0)]
         leaving = arriving = known = 0
         degree = _degrees(problem)
         for number, shipment in enumerate(problem.shipments):
@@ -112,8 +123,11 @@ class PairSmoothing:
             at = np.flatnonzero(domain[source])
             among = np.flatnonzero(domain[list(consumers)].any(0))
             between = charges.between(number, among, at).T if turned else charges.between(number, at, among)
-            for consumer in consumers:
+            for which, consumer in enumerate(consumers):
                 to = np.flatnonzero(domain[consumer])
+                toll, part = _begun(messages, number, which, turned=turned)
+                tolls.append(np.zeros(len(at)) if toll is None else toll)
+                parts.append(np.full(len(at) * len(to), -1.0) if part is None else part)
                 where = np.searchsorted(among, to)
                 senders.append(position[source, at])
                 takers.append(position[consumer, to])
@@ -123,19 +137,20 @@ class PairSmoothing:
                 groups.append((known + where[:, None] + np.arange(len(at)) * len(among)).ravel())
                 leaving, arriving = leaving + len(at), arriving + len(to)
             known += between.size
-        sender = np.concatenate(senders)
-        crowds = Crowds.of(problem, charges, domain, position)
+        crowds = Crowds.of(problem, charges, domain, position, messages)
         return _made(
             (variable.astype(np.intp), site.astype(np.intp), charges.own[variable, site]),
             (crowds, np.ones(len(variable), np.bool_)),
-            sender,
-            np.concatenate(takers),
-            np.concatenate(departures),
-            np.concatenate(arrivals),
-            np.concatenate(costs),
-            np.concatenate(groups),
-            np.zeros(len(sender)),
-            None,
+            Delivery(
+                np.concatenate(senders),
+                np.concatenate(takers),
+                np.concatenate(departures),
+                np.concatenate(arrivals),
+                np.concatenate(costs),
+                np.concatenate(groups),
+                np.concatenate(tolls),
+                np.concatenate(parts),
+            ),
         )
 
     def restricted(self, keep: Flags, *, loose: bool = False) -> PairSmoothing:
@@ -152,14 +167,16 @@ class PairSmoothing:
         return _made(
             (self.variable[keep], self.site[keep], self.own[keep]),
             (self.crowds, keep),
-            renamed[self.sender],
-            renamed[self.taker],
-            self.departure[still],
-            self.arrival[still],
-            self.cost[still],
-            self.group[still],
-            self.shares.tolls,
-            parts[still],
+            Delivery(
+                renamed[self.sender],
+                renamed[self.taker],
+                self.departure[still],
+                self.arrival[still],
+                self.cost[still],
+                self.group[still],
+                self.shares.tolls,
+                parts[still],
+            ),
         )
 
     @property
@@ -297,82 +314,43 @@ class PairSmoothing:
         return whole
 
 
-def _made(
-    choices: tuple[Indices, Indices, Whole],
-    crowded: tuple[Crowds, Flags],
-    sender: Indices,
-    taker: Indices,
-    departure: Indices,
-    arrival: Indices,
-    cost: Whole,
-    group: Indices,
-    tolls: Floats,
-    parts: Floats | None,
-) -> PairSmoothing:
-    """Put together a relaxation; names of departures, arrivals and groups may have gaps."""
-    variable, site, own = choices
-    own = own.copy()
-    begins = np.append(np.True_, variable[1:] != variable[:-1])
-    start = np.flatnonzero(begins)
+def _made(choices: tuple[Indices, Indices, Whole], crowded: tuple[Crowds, Flags], ways: Delivery) -> PairSmoothing:
+    """Put together a relaxation.
+
+    Args:
+        choices: Variable and site of each choice, and what it is charged.
+        crowded: Shipments with many takers, and which of the choices they know are left.
+        ways: All others.
+    """
+    variable, site, own = choices[0], choices[1], choices[2].copy()
+    start = beginnings(variable)
     lengths = np.diff(np.append(start, len(variable)))
-    decided = (lengths == 1)[np.cumsum(begins) - 1]
-    if parts is None:
-        parts = np.full(len(cost), -1.0)
-
+    decided = np.repeat(lengths == 1, lengths)
     crowds = crowded[0].restricted(crowded[1], decided, own)
+    ways = ways.settled(decided, own).audible()
 
-    # A way that a taker is sure to use is paid by the source wherever it is, and free for other takers.
-    groups, group = _named(group)
-    sure = np.flatnonzero(decided[taker[arrival]] & (cost > 0))
-    paid, at = np.unique(group[sure], return_index=True)
-    np.add.at(own, sender[departure[sure[at]]], cost[sure[at]])
-    is_paid = np.zeros(groups, np.bool_)
-    is_paid[paid] = True
-    cost = np.where(is_paid[group], 0, cost)
-    # What a single taker has to pay wherever it is, the source being known, is its own charge.
-    alone = np.bincount(group, minlength=groups)[group] == 1
-    certain = np.flatnonzero(alone & decided[sender[departure]] & (cost > 0))
-    np.add.at(own, taker[arrival[certain]], cost[certain])
-    cost[certain] = 0
-
-    # A taker with nothing left to pay has nothing to say. Departures of the same taker and shipment share departures.
-    matters = np.zeros(len(sender), np.bool_)
-    matters[departure[cost > 0]] = True
-    about = np.zeros(len(taker), np.bool_)
-    about[arrival[matters[departure]]] = True
-    still = about[arrival]
-    departure, arrival, cost, group, parts = (
-        departure[still], arrival[still], cost[still], group[still], parts[still]
-    )  # fmt: skip
-    there, departure = _kept(departure, len(sender))
-    sender, tolls = sender[there], tolls[there]
-    there, arrival = _kept(arrival, len(taker))
-    taker = taker[there]
-
-    among = np.bincount(group, minlength=groups)[group]
-    shared = np.flatnonzero((among > 1) & (cost > 0))
-    shared = shared[np.argsort(group[shared], kind="stable")]
-    order = group[shared]
-    begins = np.append(np.True_, order[1:] != order[:-1])[: len(order)]
-    in_equal_parts = cost[shared] / among[shared]
-    parts = np.where(parts[shared] < 0, in_equal_parts, parts[shared])
-    touching = np.bincount(sender, minlength=len(own)) + np.bincount(taker, minlength=len(own))
-    of_taker = np.zeros(len(sender), np.intp)
-    of_taker[departure] = touching[taker[arrival]]
-    counts = np.bincount(arrival, minlength=len(taker))
-    pace = (1.0 / (of_taker + 1.0)).astype(np.float64)
-    brake = (1.0 / (1.0 + np.bincount(sender, pace, len(own)))).astype(np.float64)
-    shares = Shares(tolls, parts, crowds.offers)
+    among = np.bincount(ways.group)[ways.group]
+    shared = np.flatnonzero((among > 1) & (ways.cost > 0))
+    shared = shared[np.argsort(ways.group[shared], kind="stable")]
+    sharing_first = beginnings(ways.group[shared])
+    of_each = np.diff(np.append(sharing_first, len(shared)))
+    parts = np.where(ways.parts[shared] < 0, ways.cost[shared] / among[shared], ways.parts[shared])
+    touching = np.bincount(ways.sender, minlength=len(own)) + np.bincount(ways.taker, minlength=len(own))
+    of_taker = np.zeros(len(ways.sender), np.intp)
+    of_taker[ways.departure] = touching[ways.taker[ways.arrival]]
+    counts = np.bincount(ways.arrival, minlength=len(ways.taker))
+    pace = np.asarray(1.0 / (of_taker + 1.0), np.float64)
+    shares = Shares(ways.tolls, parts, crowds.offers)
     return PairSmoothing(
         variable=variable,
         site=site,
         own=own,
-        sender=sender,
-        taker=taker,
-        departure=departure,
-        arrival=arrival,
-        cost=cost,
-        group=group,
+        sender=ways.sender,
+        taker=ways.taker,
+        departure=ways.departure,
+        arrival=ways.arrival,
+        cost=ways.cost,
+        group=ways.group,
         shared=shared,
         shares=shares,
         crowds=crowds,
@@ -380,17 +358,26 @@ def _made(
         _lengths=lengths,
         _first=np.cumsum(counts) - counts,
         _counts=counts,
-        _sharing=np.cumsum(begins) - 1,
-        _sharing_first=np.flatnonzero(begins),
-        _limit=cost[shared[begins]].astype(np.float64),
-        _table=cost.astype(np.float64),
+        _sharing=np.repeat(np.arange(len(sharing_first)), of_each),
+        _sharing_first=sharing_first,
+        _limit=ways.cost[shared[sharing_first]].astype(np.float64),
+        _table=ways.cost.astype(np.float64),
         _toll_pace=pace,
-        _brake=brake,
-        _part_pace=GAIN / (touching[taker[arrival[shared]]] + 1),
+        _brake=np.asarray(1.0 / (1.0 + np.bincount(ways.sender, pace, len(own))), np.float64),
+        _part_pace=GAIN / (touching[ways.taker[ways.arrival[shared]]] + 1),
         _ahead=shares,
         _speed=1.0,
         _weights=np.zeros(len(own)),
     )
+
+
+def _begun(messages: Messages | None, number: int, which: int, *, turned: bool) -> tuple[Floats | None, Floats | None]:
+    """Give tolls per site where they are paid, and parts per way, ordered by arrival, that messages lead to."""
+    if messages is None:
+        return None, None
+    to_source, to_taker, share = messages.borne(number, which)
+    toll = (to_taker if turned else to_source).astype(np.float64)
+    return toll, None if share is None else share.T.ravel().astype(np.float64)
 
 
 def _degrees(problem: Problem) -> list[int]:
@@ -401,19 +388,6 @@ def _degrees(problem: Problem) -> list[int]:
         for consumer in shipment.consumers:
             degree[consumer] += 1
     return degree
-
-
-def _named(names: Indices) -> tuple[int, Indices]:
-    """Number the names that occur without gaps, in order."""
-    there, renamed = _kept(names, int(names.max(initial=-1)) + 1)
-    return len(there), renamed
-
-
-def _kept(names: Indices, count: int) -> tuple[Indices, Indices]:
-    """Give which names below a number occur, and the same list with these numbered without gaps."""
-    occurs = np.zeros(count, np.bool_)
-    occurs[names] = True
-    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[names]
 
 
 __all__ = ["PairSmoothing", "Shares"]

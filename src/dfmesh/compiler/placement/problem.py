@@ -347,7 +347,7 @@ class _Building:
         """Add one node's residency: who takes its value, in whatever ways, must be where it may go."""
         first = self.variable[rule.node]
         if rule.reaches_client:
-            problem.domain[first] &= rule.allowed[:, self.home]
+            problem.domain[first] &= rule.clients[:, self.home]
         for taker in rule.takers:
             second = self.variable[taker]
             if first == second:

@@ -1,9 +1,9 @@
 """Residency: to which sites the value of an operation may go, a rule of the site that makes it.
 
-`residency: [sites]` of an adapter, or else of its site, names the sites that may have the adapter's results; the
-site itself always may. What only passes a value on (a loop, a choice, a gathered list) passes its rule on. The result
-of another operation is a new value, under the rule of the site that makes it. A number of iterations, the outcome of
-a condition and the mere end of something are not the value.
+`residency: [sites]` of an adapter, or else of its site, names the sites that may have the adapter's results, and whose
+clients may; the site itself always may. What only passes a value on (a loop, a choice, a gathered list) passes its rule
+on. The result of another operation is a new value, under the rule of the site that makes it. A number of iterations,
+the outcome of a condition and the mere end of something are not the value.
 """
 
 from __future__ import annotations
@@ -28,12 +28,15 @@ class Residency:
     Attributes:
         node: The node.
         allowed: Where the value may be, for each site at which it may be made, `[site, site]`.
+        clients: Whether clients may have it, for each site at which it may be made and that they are attached to,
+            `[site, site]`.
         takers: Nodes that get the value, directly or passed on, in order.
         reaches_client: Whether it is yielded.
     """
 
     node: int
     allowed: npt.NDArray[np.bool_]
+    clients: npt.NDArray[np.bool_]
     takers: tuple[int, ...]
     reaches_client: bool
 
@@ -49,14 +52,15 @@ def residencies(graph: Graph, costs: Costs, sites: list[str]) -> Iterator[Reside
     for node in graph.nodes:
         rules = [costs.residency(node, site) if site in (node.candidates or ()) else None for site in sites]
         if any(rule is not None for rule in rules):
-            allowed = np.ones((len(sites), len(sites)), np.bool_)
+            clients = np.ones((len(sites), len(sites)), np.bool_)
             for here, rule in enumerate(rules):
                 if rule is not None:
-                    allowed[here] = False
-                    allowed[here, [here, *(order[there] for there in rule.sites if there in order)]] = True
+                    clients[here] = False
+                    clients[here, [order[there] for there in rule.sites if there in order]] = True
+            allowed = clients | np.eye(len(sites), dtype=np.bool_)
             reached = takers[node.index]
             yields = any(isinstance(graph.nodes[taker].action, SendYield) for taker in reached)
-            yield Residency(node.index, allowed, tuple(sorted(reached)), yields)
+            yield Residency(node.index, allowed, clients, tuple(sorted(reached)), yields)
 
 
 def value_takers(graph: Graph) -> list[set[int]]:

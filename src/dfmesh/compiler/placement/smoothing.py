@@ -18,6 +18,7 @@ import numpy as np
 
 from dfmesh.compiler.placement.charges import Charges
 from dfmesh.compiler.placement.problem import Flags, Floats, Indices, Problem, Whole
+from dfmesh.compiler.placement.runs import beginnings
 
 LEAST = 1e-9
 """Less than any charge; only keeps divisors from being zero."""
@@ -226,10 +227,10 @@ def _made(
     own = own.copy()
     np.add.at(own, taker[certain], cost[group[certain]])
     taker, sender, group = taker[~certain], sender[~certain], group[~certain]
-    begins = np.append(np.True_, group[1:] != group[:-1])[: len(group)]
-    first = np.flatnonzero(begins)
-    cost, group = cost[group[first]], np.cumsum(begins) - 1
-    in_equal_parts = (cost / np.diff(np.append(first, len(group))))[group]
+    first = beginnings(group)
+    of_each = np.diff(np.append(first, len(group)))
+    cost, group = cost[group[first]], np.repeat(np.arange(len(first)), of_each)
+    in_equal_parts = (cost / of_each)[group]
     offers = in_equal_parts if offers is None else offers[~certain]
     touching = np.bincount(taker, minlength=count + 1) + np.bincount(sender, minlength=count + 1)
     touching[count] = 0
@@ -242,7 +243,7 @@ def _made(
         group=group,
         cost=cost,
         offers=offers,
-        _start=np.flatnonzero(np.append(np.True_, variable[1:] != variable[:-1])),
+        _start=beginnings(variable),
         _first=first,
         _pace=1.0 / (touching[taker] + touching[sender]),
         _ahead=offers,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from dfmesh.compiler.placement.charges import Charges
@@ -14,14 +16,15 @@ def is_paired(problem: Problem) -> bool:
     return bool(problem.shipments) and not problem.residency
 
 
-def ways_of(problem: Problem, domain: Flags) -> int:
-    """Count the ways of all shipments that have few takers."""
+def ways_of(problem: Problem, domain: Flags, *, but: Collection[int] = ()) -> int:
+    """Count the ways of all shipments that have few takers, without those from or to some variables."""
     sites = domain.sum(1).tolist()
     return sum(
         sites[shipment.source] * sites[taker]
         for shipment in problem.shipments
-        if len(shipment.consumers) < CROWD
+        if len(shipment.consumers) < CROWD and shipment.source not in but
         for taker in shipment.consumers
+        if taker not in but
     )
 
 

@@ -5,7 +5,7 @@ from dfmesh.engine.adapters.calling import AdapterKind
 from dfmesh.engine.adapters.context import Provider, Site, SiteContext, Vault
 from dfmesh.engine.adapters.errors import AdapterArgumentError, AdapterLoadError, SecretError
 from dfmesh.engine.adapters.present_call import CallStopped, ThisCall, this_call
-from dfmesh.engine.adapters.raised import OwnCode, Raised, describe
+from dfmesh.engine.adapters.raised import OwnCode, Raised, describe, describe_own
 from dfmesh.engine.adapters.secrets import SecretsVault
 from dfmesh.engine.adapters.site import SiteAdapters
 from dfmesh.engine.adapters.storage import StoragePath
@@ -28,5 +28,6 @@ __all__ = [
     "ThisCall",
     "Vault",
     "describe",
+    "describe_own",
     "this_call",
 ]

@@ -21,10 +21,12 @@ class Adapter:
             a function without arguments that calls it. What that returns depends on `kind`: the result, an
             awaitable, an iterator or an async iterator. Raises AdapterArgumentError for what is unknown or missing,
             SecretError for a secret that is not there.
-        bind_all: The same for several calls, at least one, that give the same parameters.
+        call: What is called.
+        bind_all: Gives the keywords with which `call` is called for several calls, at least one, that give the same
+            parameters. Raises as `bind`.
     """
 
-    __slots__ = ("_streams", "bind", "bind_all", "kind", "spec", "target")
+    __slots__ = ("_streams", "bind", "bind_all", "call", "kind", "spec", "target")
 
     def __init__(
         self, spec: AdapterSpec, kind: AdapterKind, target: Any, call: Callable[..., Any], binding: Binding
@@ -33,6 +35,7 @@ class Adapter:
         self.kind = kind
         self.target = target
         self.bind: Bind = binding.function()
+        self.call = binding.call
         self.bind_all: BindAll = binding.functions()
         annotations = annotations_of(call)
         self._streams = frozenset(

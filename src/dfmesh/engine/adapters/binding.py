@@ -17,7 +17,7 @@ from dfmesh.engine.adapters.calling import Signature
 from dfmesh.engine.adapters.errors import AdapterArgumentError, AdapterLoadError
 
 Bind = Callable[[dict[str, Any]], Callable[[], Any]]
-BindAll = Callable[[list[dict[str, Any]]], list[Callable[[], Any]]]
+BindAll = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 Check = tuple[str, set[type] | frozenset[type], Judge]
 """Name of a parameter, types that fit it, and what judges values of others."""
 
@@ -25,7 +25,12 @@ Fetch = Callable[[FromSecrets | FromProvider | FromSite], Callable[[], Any]]
 
 
 class Binding:
-    """Maps the arguments of an operation to the keywords of one adapter."""
+    """Maps the arguments of an operation to the keywords of one adapter.
+
+    Attributes:
+        call: What is called, by keyword.
+        keywords: Those that each parameter of the operation is handed over under.
+    """
 
     def __init__(
         self,
@@ -49,7 +54,7 @@ class Binding:
         """
         self._spec = spec
         self._parameters = {parameter.name: parameter for parameter in parameters}
-        self._call = call
+        self.call = call
         self._signature = signature
         self.keywords: dict[str, tuple[str, ...]] = {}
         self._constants: dict[str, Any] = {}
@@ -122,14 +127,14 @@ class Binding:
     # -- calls
 
     def functions(self) -> BindAll:
-        """Give the function that binds the arguments of several calls, which give the same parameters."""
+        """Give the function that gives the keywords of several calls, which give the same parameters."""
         if not self._is_direct():
-            bind = self._mapped()
-            return lambda given: list(map(bind, given))
-        call, known, needed, complain = self._call, frozenset(self.keywords), self._needed, self._complain
+            map_one = self._mapped()
+            return lambda given: list(map(map_one, given))
+        known, needed, complain = frozenset(self.keywords), self._needed, self._complain
         checks, check = self._checks, self._check
 
-        def bind_all(given: list[dict[str, Any]]) -> list[Callable[[], Any]]:
+        def bind_all(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
             names = given[0].keys()
             if not (names <= known and needed <= names):
                 complain(given[0])
@@ -137,7 +142,7 @@ class Binding:
                 for arguments in given:
                     if type(arguments.get(name)) not in quick:
                         check(name, judge, arguments)
-            return [partial(call, **arguments) for arguments in given]
+            return given
 
         return bind_all
 
@@ -147,11 +152,14 @@ class Binding:
 
     def function(self) -> Bind:
         """Give the function that binds the arguments of one call."""
-        return self._direct() if self._is_direct() else self._mapped()
+        if self._is_direct():
+            return self._direct()
+        call, map_one = self.call, self._mapped()
+        return lambda arguments: partial(call, **map_one(arguments))
 
     def _direct(self) -> Bind:
         """The common case: parameters are handed over under their own names."""
-        call, known, needed, complain = self._call, frozenset(self.keywords), self._needed, self._complain
+        call, known, needed, complain = self.call, frozenset(self.keywords), self._needed, self._complain
         checks, check = self._checks, self._check
 
         def bind(arguments: dict[str, Any]) -> Callable[[], Any]:
@@ -165,13 +173,13 @@ class Binding:
 
         return bind
 
-    def _mapped(self) -> Bind:
-        call, keywords, needed, complain = self._call, self.keywords, self._needed, self._complain
+    def _mapped(self) -> Callable[[dict[str, Any]], dict[str, Any]]:
+        keywords, needed, complain = self.keywords, self._needed, self._complain
         constants, fetched = self._constants, tuple(self._fetched)
         unused = self._unused_are_errors()
         checks, check = self._checks, self._check
 
-        def bind(arguments: dict[str, Any]) -> Callable[[], Any]:
+        def map_one(arguments: dict[str, Any]) -> dict[str, Any]:
             names = arguments.keys()
             if not (names <= keywords.keys() and needed <= names) or (unused and not unused.isdisjoint(names)):
                 complain(arguments)
@@ -185,9 +193,9 @@ class Binding:
             for keyword, fetch in fetched:
                 if keyword not in given:
                     given[keyword] = fetch()
-            return partial(call, **given)
+            return given
 
-        return bind
+        return map_one
 
     def _unused_are_errors(self) -> frozenset[str]:
         """Parameters that `from-operation` cannot hand over. Explicit `args` may leave some out on purpose."""

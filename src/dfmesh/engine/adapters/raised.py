@@ -37,6 +37,7 @@ class Raised(msgspec.Struct, frozen=True):
         raised_at: File and line, as `file:line`; empty for an error of dfmesh itself.
         caused_by: What it was raised from, such as `caused by KeyError: 'us' [stations.py:40]`; before that how often
             the operation was called, and what to do about it, where that is known; empty if nothing.
+        shows_no_value: As `DfmeshError.shows_no_value`.
     """
 
     kind: str
@@ -44,6 +45,7 @@ class Raised(msgspec.Struct, frozen=True):
     traceback: str = ""
     raised_at: str = ""
     caused_by: str = ""
+    shows_no_value: bool = False
 
     def after_calls(self, count: int) -> Raised:
         """Add how often the operation was called, if more than once; this is what the last call raised."""
@@ -118,13 +120,19 @@ def describe(error: BaseException, own: OwnCode) -> Raised:
     message = _message(error)
     place = own.place(error.__traceback__)
     if isinstance(error, DfmeshError) and not place:
-        return Raised(kind, message)  # It says all, its place in the federation file and its cause included.
+        # It says all, its place in the federation file and its cause included.
+        return Raised(kind, message, shows_no_value=error.shows_no_value)
     frames = _adapter_frames(error)
     trace = _text(lambda: "".join(traceback.format_exception(type(error), error, frames)), MAX_TRACEBACK)
     place = place or own.last(error.__traceback__)
     origin = ", ".join(_causes(error, own))
     advice = _READ_ONLY if isinstance(error, ValueError) and "read-only" in message else ""
     return Raised(kind, message, trace, place, "; ".join(filter(None, (advice, origin))))
+
+
+def describe_own(error: DfmeshError) -> Raised:
+    """Write down an error of dfmesh itself, which says all without a place or a traceback."""
+    return Raised(type(error).__name__, _message(error), shows_no_value=error.shows_no_value)
 
 
 def _causes(error: BaseException, own: OwnCode) -> Iterator[str]:

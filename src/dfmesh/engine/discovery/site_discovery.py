@@ -10,7 +10,8 @@ from dfmesh.engine.adapters import SiteAdapters
 from dfmesh.engine.carrier import Carrier
 from dfmesh.engine.discovery.asking import Asking, Desk
 from dfmesh.engine.discovery.paths import SiteAdvice
-from dfmesh.engine.messages import AdviceGiven, AnyMessage, AskSites, Discover, Question
+from dfmesh.engine.message_parts import Question
+from dfmesh.engine.messages import AdviceGiven, AnyMessage, AskSites, Discover
 from dfmesh.errors import ValueDecodingError, ValueEncodingError
 
 GRACE = 2.0

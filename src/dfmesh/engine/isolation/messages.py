@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dfmesh.engine.messages import Failure, JobLine
+from dfmesh.engine.message_parts import Failure, JobLine
 
 
 class Word(msgspec.Struct, array_like=True, frozen=True, tag_field="word"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from dfmesh.engine.call_lines import TakeLines
@@ -120,6 +120,7 @@ class RemoteStream:
     def __init__(
         self,
         call: RemoteCall,
+        decoded: Callable[[Undecoded], Awaitable[Any]],
         result: Callable[[RemoteCall, Any, Any], Any],
         give_up: Callable[[RemoteCall], None],
     ) -> None:
@@ -127,10 +128,12 @@ class RemoteStream:
 
         Args:
             call: The call.
+            decoded: Decodes an item that could not be decoded when it came, or raises.
             result: Makes an item of an answer, or raises if it is none; the call is over then.
             give_up: Stops the call.
         """
         self._call = call
+        self._decoded = decoded
         self._result = result
         self._give_up = give_up
         self._over = False
@@ -143,10 +146,12 @@ class RemoteStream:
             raise StopAsyncIteration
         try:
             word, value = await self._call.ask(messages.Pull())
+            if isinstance(value, Undecoded):
+                value = await self._decoded(value)
         except BaseException:
             await self.aclose()
             raise
-        self._over = not isinstance(word, messages.Item) or isinstance(value, Undecoded)
+        self._over = not isinstance(word, messages.Item)
         return self._result(self._call, word, value)
 
     async def aclose(self) -> None:

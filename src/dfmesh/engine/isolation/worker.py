@@ -9,25 +9,27 @@ import asyncio
 import os
 import socket
 import sys
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import msgspec
 
 from dfmesh import values
 from dfmesh.config import FederationConfig
-from dfmesh.engine.adapters import Adapter, Raised, SiteAdapters, describe
+from dfmesh.engine.adapters import Adapter, Raised, SiteAdapters, describe, describe_own
 from dfmesh.engine.call_lines import Whose
 from dfmesh.engine.call_plan import CallPlan
 from dfmesh.engine.calls import Calls
 from dfmesh.engine.heard_output import hear
 from dfmesh.engine.isolation import messages
 from dfmesh.engine.isolation.channel import Channel, Undecoded
-from dfmesh.engine.messages import Failure, JobLine
+from dfmesh.engine.message_parts import Failure, JobLine
 from dfmesh.engine.stopping import hush_late_stops, let_sleep_be_stopped
 from dfmesh.engine.tokens import StreamInput
 from dfmesh.engine.worker_threads import WorkerThreads
 from dfmesh.errors import DfmeshError, ValueDecodingError, ValueEncodingError
 from dfmesh.processes import lifeline
+from dfmesh.processes.forking import keep_from_forks
 from dfmesh.processes.output import leave, log_to_standard_error, write_lines
 
 _CALL = 0
@@ -136,7 +138,7 @@ class Worker:
         try:
             self._channel.send(messages.Returned(), values.private_copy(value))
         except ValueEncodingError as error:
-            self._raise(Raised(type(error).__name__, str(error)))
+            self._raise(describe_own(error))
 
     def raised(self, call: int, raised: Raised, seconds: float) -> None:
         """As `CallOutcome.raised`."""
@@ -155,7 +157,7 @@ class Worker:
         """As `CallOutcome.taken`."""
         self._channel.send(messages.Taken(index, count))
 
-    def all_returned(self, calls: list[int], given: list[Any], seconds: list[float]) -> None:
+    def all_returned(self, calls: Sequence[int], given: list[Any], seconds: list[float]) -> None:
         """As `CallOutcome.all_returned`."""
         for call, value, duration in zip(calls, given, seconds, strict=True):
             self.returned(call, value, duration)
@@ -167,7 +169,7 @@ class Worker:
                 self._channel.send(messages.Item(), values.private_copy(value))
         except ValueEncodingError as error:
             self._calls.drop(_CALL)
-            self._raise(Raised(type(error).__name__, str(error)))
+            self._raise(describe_own(error))
 
     def whose(self, call: int) -> Whose | None:
         """As `CallOutcome.whose`; the site knows."""
@@ -186,7 +188,7 @@ class Worker:
 async def _serve(arguments: messages.WorkerArguments) -> None:
     try:
         adapters = SiteAdapters(FederationConfig.load(arguments.federation), arguments.site)
-        worker = Worker(adapters, Channel(socket.socket(fileno=arguments.connection)))
+        worker = Worker(adapters, Channel(keep_from_forks(socket.socket(fileno=arguments.connection))))
         await worker.serve()
     except EOFError:
         leave(0)

@@ -30,7 +30,17 @@ _log = logging.getLogger("dfmesh.engine")
 
 
 class AdapterProcessError(DfmeshError):
-    """The process in which an adapter ran has ended, or could not be started."""
+    """The process in which an adapter ran has ended, or could not be started.
+
+    Attributes:
+        during_call: Whether it ended while it carried out a call.
+    """
+
+    def __init__(self, message: str, *, during_call: bool = False) -> None:
+        super().__init__(message)
+        self.during_call = during_call
+
+    shows_no_value = True
 
 
 class Listener(Protocol):
@@ -173,7 +183,7 @@ class WorkerProcess:
                 what += "; did the adapter call os._exit, or close the connection with the site?"
             elif code == -signal.SIGKILL:
                 what += "; was the memory used up?"
-            self.listener.failed(AdapterProcessError(what))
+            self.listener.failed(AdapterProcessError(what, during_call=True))
             self.listener = None
         self._on_end(self)
         self._gone.set_result(None)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 from collections import defaultdict
+from functools import partial
 from typing import Any
 
 from dfmesh.engine.adapters import Raised, SiteAdapters
@@ -27,7 +29,12 @@ LEAST_AT_ONCE = 4
 MOST_PROCESSES = 128
 """Worker processes of a site, with those that do not compute: their stream waits, or they wait for one."""
 
+PROCESSES_OF_A_CALL = 3
+"""Processes that a call of an idempotent operation may take down, one after the other."""
+
 _CLOSE_SECONDS = 3.0
+
+_log = logging.getLogger("dfmesh.engine")
 
 _Key = tuple[str | None, str, str]
 
@@ -111,7 +118,28 @@ class WorkerProcesses:
         if fed:
             return await self._answered(operation, provider, arguments, said)
         async with self._slots:
+            if self._adapters.is_idempotent(operation, provider):
+                return await self._repeated(operation, provider, arguments, said)
             return await self._answered(operation, provider, arguments, said)
+
+    async def _repeated(
+        self, operation: str, provider: str | None, arguments: dict[str, Any], said: TakeLines | None
+    ) -> Any:
+        """Carry out a call that may run again, as when its site died, if its process ends before it answers."""
+        for _ in range(PROCESSES_OF_A_CALL - 1):
+            try:
+                return await self._answered(operation, provider, arguments, said)
+            except AdapterProcessError as error:
+                if not error.during_call:
+                    raise
+                _log.warning("%s is called again, since it is idempotent: %s", operation, error)
+        try:
+            return await self._answered(operation, provider, arguments, said)
+        except AdapterProcessError as error:
+            if not error.during_call:
+                raise
+            count = f"; it was called again each time, and this was process {PROCESSES_OF_A_CALL}"
+            raise AdapterProcessError(f"{error}{count}", during_call=True) from None
 
     async def _answered(
         self, operation: str, provider: str | None, arguments: dict[str, Any], said: TakeLines | None
@@ -119,17 +147,21 @@ class WorkerProcesses:
         call = RemoteCall(self._take(operation, provider), said)
         try:
             word, value = await call.start(operation, provider, arguments)
+            if isinstance(value, Undecoded):
+                value = await self._decoded(operation, provider, value)
         except BaseException:
             self._give_up(call)
             raise
         if isinstance(word, messages.Streams):
-            return RemoteStream(call, self._result, self._give_up)
-        if isinstance(value, Undecoded):
-            await self._load_here(operation, provider)
+            return RemoteStream(call, partial(self._decoded, operation, provider), self._result, self._give_up)
         return self._result(call, word, value)
 
-    async def _load_here(self, operation: str, provider: str | None) -> None:
-        """Load an adapter in the site, too: its modules may have classes that are to be known here."""
+    async def _decoded(self, operation: str, provider: str | None, value: Undecoded) -> Any:
+        """Decode a value after loading its adapter in the site, too: its modules may have classes to be known here.
+
+        Raises:
+            ValueDecodingError: as `values.unpack`.
+        """
         loaded: asyncio.Future[None] = self._loop.create_future()
 
         def done(_value: Any, _error: BaseException | None, _seconds: float) -> None:
@@ -138,12 +170,10 @@ class WorkerProcesses:
 
         self._threads.submit(lambda: self._adapters.find(operation, provider), done)
         await loaded
+        return value.decode()
 
     def _result(self, call: RemoteCall, word: Any, value: Any) -> Any:
         """Make of an answer what it means; unless that is an item, the call is over and its worker free."""
-        if isinstance(value, Undecoded):
-            self._free(call)
-            return value.decode()
         if isinstance(word, messages.Item):
             return value
         self._free(call)

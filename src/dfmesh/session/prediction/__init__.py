@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dfmesh.api import NO_DEFAULT
 from dfmesh.compiler import CompiledPipeline, Costs
 from dfmesh.config import FederationConfig
 from dfmesh.netir import Call, Loop, Reduce
@@ -38,7 +37,7 @@ def predict(
         cold: Whether the sites have just been started, so that first calls load their libraries.
 
     Raises:
-        PipelineError: iterations or shares do not fit the pipeline.
+        PipelineError: parameters, iterations or shares do not fit the pipeline.
     """
     sets = _parameter_sets(compiled, parameters)
     figures, assumptions = resolve(compiled, sets, iterations or {}, shares or {})
@@ -58,13 +57,8 @@ def predict(
 def _parameter_sets(
     compiled: CompiledPipeline, parameters: Mapping[str, Any] | Iterable[Mapping[str, Any]] | None
 ) -> list[dict[str, Any]]:
-    defaults = {
-        name: parameter.default
-        for name, parameter in compiled.parameters.items()
-        if parameter.default is not NO_DEFAULT
-    }
     given = [parameters or {}] if parameters is None or isinstance(parameters, Mapping) else parameters
-    return [{**defaults, **entry} for entry in given]
+    return [compiled.parameter_set(entry, complete=False) for entry in given]
 
 
 def _prediction(compiled: CompiledPipeline, plan: Plan, run: PredictedRun, assumptions: list[str]) -> Prediction:

@@ -12,7 +12,8 @@ from dfmesh.engine import CLIENT_PREFIX, JobRunner
 from dfmesh.engine.adapters import SiteAdapters
 from dfmesh.engine.adapters.loading import begin_use, end_use
 from dfmesh.engine.heard_output import hear, hear_again, hear_no_more
-from dfmesh.engine.messages import AnyMessage, Payload, SiteLost, SubmitJob
+from dfmesh.engine.message_parts import Payload
+from dfmesh.engine.messages import AnyMessage, SiteLost, SubmitJob
 from dfmesh.targets.inproc.carrier import Exchange, InprocCarrier
 
 

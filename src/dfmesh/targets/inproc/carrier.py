@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from dfmesh import values
-from dfmesh.engine.messages import AnyMessage, Payload
+from dfmesh.engine.message_parts import Payload
+from dfmesh.engine.messages import AnyMessage
 
 Receive = Callable[[str, AnyMessage], None]
 

@@ -8,8 +8,35 @@ from dfmesh.targets.local.shared import Place
 from dfmesh.targets.wire import IN_BAND, Attachment, Codec, Spot
 
 
+def complete(
+    codec: Codec, frame: bytearray, attachments: list[Attachment], places: list[Place | None]
+) -> list[memoryview]:
+    """Say in a frame where its buffers are.
+
+    Args:
+        codec: Completes the frame.
+        frame: As `Codec.begin_frame` made it, alone.
+        attachments: Its buffers.
+        places: Where each is in shared memory; None if it travels in the stream.
+
+    Returns:
+        What is to go into the stream behind the frame.
+    """
+    spots, behind = [], []
+    for attachment, place in zip(attachments, places, strict=True):
+        view = attachment.view
+        if place is not None:
+            spots.append(Spot(place.segment.number, place.offset, len(view)))
+        else:
+            spots.append(Spot(IN_BAND, 0, len(view)))
+            if len(view):
+                behind.append(view)
+    codec.end_frame(frame, 0, spots)
+    return behind
+
+
 class AttachedFrame:
-    """A frame that is complete when its buffers are where it says.
+    """A frame with buffers that are still being copied to where it says that they are.
 
     Attributes:
         size: Bytes of the message, with all buffers wherever they are.
@@ -19,22 +46,22 @@ class AttachedFrame:
     def __init__(
         self, codec: Codec, frame: bytearray, attachments: list[Attachment], places: list[Place | None]
     ) -> None:
-        """Say in a frame where its buffers are.
+        """Begin to wait for the copies.
 
         Args:
             codec: Completes the frame.
             frame: As `Codec.begin_frame` made it, alone.
             attachments: Its buffers.
-            places: Where each is in shared memory; None if it is to travel in the stream.
+            places: Where each will be in shared memory; None if it is to travel in the stream.
         """
         self._codec = codec
         self._begun = frame
         self._attachments = attachments
         self._places = places
         self._completed = self._complete()
-        frame, behind = self._completed
-        self._length = len(frame) + sum(map(len, behind))
-        self.size = len(frame) + sum(len(attachment.view) for attachment in attachments)
+        completed, behind = self._completed
+        self._length = len(completed) + sum(map(len, behind))
+        self.size = len(completed) + sum(len(attachment.view) for attachment in attachments)
         self.places = [place for place in places if place is not None]
 
     def __len__(self) -> int:
@@ -44,7 +71,7 @@ class AttachedFrame:
     @property
     def copying(self) -> bool:
         """Whether some of its buffers are not in shared memory yet."""
-        return any(place.copying is not None and not place.copying.over for place in self.places)
+        return any(place.is_being_copied for place in self.places)
 
     def when_copied(self, call: Callable[[], None]) -> None:
         """Have a function called whenever one of its buffers has been copied, or could not be."""
@@ -67,11 +94,5 @@ class AttachedFrame:
         return self._completed
 
     def _complete(self) -> tuple[bytearray, list[memoryview]]:
-        views = [attachment.view for attachment in self._attachments]
-        spots = [
-            Spot(IN_BAND, 0, len(view)) if place is None else Spot(place.segment.number, place.offset, len(view))
-            for view, place in zip(views, self._places, strict=True)
-        ]
         frame = bytearray(self._begun)
-        self._codec.end_frame(frame, 0, spots)
-        return frame, [view for view, place in zip(views, self._places, strict=True) if place is None and len(view)]
+        return frame, complete(self._codec, frame, self._attachments, self._places)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Sequence
 from struct import Struct
+
+from dfmesh.engine.call_log import RUN
+from dfmesh.engine.frame_run import FrameRun
 
 Frame = tuple[int, ...]
 
@@ -16,7 +18,10 @@ _LONGEST_JOB = 72
 _LONGEST_FRAME = 12
 _SLOTS = 1024
 _HEAD = Struct("<xBHI")  # frame length, job length, transition; the state is in the first byte
-_SLOT_SIZE = _HEAD.size + _LONGEST_JOB + 8 * _LONGEST_FRAME
+_RUN_AT = _HEAD.size + _LONGEST_JOB + 8 * _LONGEST_FRAME
+_RUN_SIZE = RUN // 8
+_SLOT_SIZE = _RUN_AT + _RUN_SIZE
+_ALONE = (1).to_bytes(_RUN_SIZE, "little")
 _ENTRIES = [Struct(f"<BHI{_LONGEST_JOB}s{length}q") for length in range(_LONGEST_FRAME + 1)]
 _FREE, _RUNNING = 0, 1
 _NO_SLOT = -1
@@ -56,38 +61,34 @@ class CallLog:
         if not self._free:
             return _NO_SLOT
         slot = self._free.pop()
+        self._write(slot, job, transition, frame, _ALONE)
+        return slot
+
+    def _write(self, slot: int, job: str, transition: int, frame: Frame, run: bytes) -> None:
         name = job.encode()[:_LONGEST_JOB]
         kept = frame[:_LONGEST_FRAME]
         _ENTRIES[len(kept)].pack_into(self._table, slot + 1, len(kept), len(name), transition, name, *kept)
+        self._table[slot + _RUN_AT : slot + _SLOT_SIZE] = run
         self._table[slot] = _RUNNING  # last, so that a kill in between leaves no half entry
+
+    def run_started(self, job: str, transition: int, frames: FrameRun) -> int:
+        """Note the start of at most `RUN` calls, for frames that follow one another, and return their slot."""
+        if not self._free:
+            return _NO_SLOT
+        slot = self._free.pop()
+        self._write(slot, job, transition, frames[0], ((1 << len(frames)) - 1).to_bytes(_RUN_SIZE, "little"))
         return slot
 
-    def all_started(self, job: str, transition: int, frames: Sequence[Frame]) -> list[int]:
-        """Note the start of calls and return their slots."""
-        if len(frames) > len(self._free) or len(set(map(len, frames))) != 1 or len(frames[0]) > _LONGEST_FRAME:
-            return [self.started(job, transition, frame) for frame in frames]
-        name = job.encode()[:_LONGEST_JOB]
-        pack, depth, size = _ENTRIES[len(frames[0])].pack_into, len(frames[0]), len(name)
-        table, slots = self._table, self._free[-len(frames) :]
-        del self._free[-len(frames) :]
-        for slot, frame in zip(slots, frames, strict=True):
-            pack(table, slot + 1, depth, size, transition, name, *frame)
-            table[slot] = _RUNNING
-        return slots
+    def run_left(self, slot: int, left: int) -> None:
+        """Note which of the calls in a slot still go on, as bits from the lowest on."""
+        if slot != _NO_SLOT:
+            self._table[slot + _RUN_AT : slot + _SLOT_SIZE] = left.to_bytes(_RUN_SIZE, "little")
 
     def ended(self, slot: int) -> None:
-        """Note the end of the call in a slot."""
+        """Note the end of what is in a slot."""
         if slot != _NO_SLOT:
             self._table[slot] = _FREE
             self._free.append(slot)
-
-    def all_ended(self, slots: list[int]) -> None:
-        """Note the end of the calls in these slots."""
-        table = self._table
-        used = [slot for slot in slots if slot != _NO_SLOT]
-        for slot in used:
-            table[slot] = _FREE
-        self._free += used
 
     def beat(self) -> None:
         """Say that the event loop turns."""
@@ -105,7 +106,7 @@ def read_table(descriptor: int) -> tuple[tuple[str, int, Frame], ...]:
     """List job, transition and frame of the calls in a table, whatever the site that wrote it did to it."""
     with mmap.mmap(descriptor, TABLE_SIZE, access=mmap.ACCESS_READ) as table:
         slots = [slot for slot in range(0, _SLOTS * _SLOT_SIZE, _SLOT_SIZE) if table[slot] == _RUNNING]
-        return tuple(_read_slot(table, slot) for slot in slots)
+        return tuple(call for slot in slots for call in _read_slot(table, slot))
 
 
 def clear_table(descriptor: int) -> None:
@@ -114,7 +115,12 @@ def clear_table(descriptor: int) -> None:
     os.ftruncate(descriptor, TABLE_SIZE)
 
 
-def _read_slot(table: mmap.mmap, slot: int) -> tuple[str, int, Frame]:
+def _read_slot(table: mmap.mmap, slot: int) -> list[tuple[str, int, Frame]]:
     length = min(table[slot + 1], _LONGEST_FRAME)
     _, name_length, transition, name, *frame = _ENTRIES[length].unpack_from(table, slot + 1)
-    return name[:name_length].decode(errors="replace"), transition, tuple(frame)
+    job = name[:name_length].decode(errors="replace")
+    left = int.from_bytes(table[slot + _RUN_AT : slot + _SLOT_SIZE], "little")
+    if not frame:
+        return [(job, transition, ())] if left else []
+    *around, first = frame
+    return [(job, transition, (*around, first + number)) for number in range(RUN) if left >> number & 1]

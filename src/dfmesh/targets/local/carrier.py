@@ -8,7 +8,8 @@ import socket
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from dfmesh.engine.messages import AnyMessage, EndJob, JobStarted, Payload, SiteLost
+from dfmesh.engine.message_parts import Payload
+from dfmesh.engine.messages import AnyMessage, EndJob, JobStarted, SiteLost
 from dfmesh.targets import payloads
 from dfmesh.targets.local.link import Link
 from dfmesh.targets.local.shared import Segment, SegmentPool, available
@@ -105,6 +106,11 @@ class LocalCarrier:
             self._loop.call_soon(self.receive, peer, message)
         return 0
 
+    def send_at_once(self, peer: str, message: AnyMessage, before: Callable[[], None]) -> bool:
+        """As `Link.send_at_once`."""
+        link = self._links.get(peer)
+        return link is not None and link.send_at_once(message, before)
+
     def outbox_bytes(self, peer: str) -> int:
         """Bytes for a peer that are still on this side."""
         link = self._links.get(peer)
@@ -116,7 +122,11 @@ class LocalCarrier:
 
     def saturation(self) -> dict[str, tuple[int, float]]:
         """As `SpeedMeter.saturation`."""
-        return {peer: (link.full_bytes, link.full_seconds) for peer, link in self._links.items() if link.full_seconds}
+        found = {}
+        for peer, link in self._links.items():
+            if link.full_seconds:
+                found[peer] = (link.full_bytes, link.full_seconds)
+        return found
 
     def crowded(self, peers: Iterable[str]) -> bool:
         """As `Gauge.crowded`."""
@@ -138,6 +148,10 @@ class LocalCarrier:
     def new_array(self, shape: tuple[int, ...], described: Any) -> Any:
         """Make an array in shared memory, on any thread, for `values.give_new_arrays`; None if there is none for it."""
         return None if self._pool is None else self._pool.new_array(shape, described)
+
+    def copy_of(self, array: Any) -> Any:
+        """Copy an array into shared memory, on any thread, for `values.give_new_arrays`; None if it is not for that."""
+        return None if self._pool is None else self._pool.copy_of(array)
 
     @property
     def shared_in_use(self) -> int:

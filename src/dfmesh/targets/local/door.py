@@ -12,6 +12,8 @@ import hmac
 import socket
 from collections.abc import Callable, Coroutine
 
+from dfmesh.processes.forking import keep_from_forks
+
 TICKET_SIZE = 32
 _LOOPBACK = "127.0.0.1"
 _PATIENCE_SECONDS = 10.0
@@ -45,7 +47,7 @@ class Door:
         self._expected: list[tuple[bytes, str, int]] = []
         self._unknown: list[tuple[bytes, socket.socket]] = []  # called before we were told of them
         self._tasks: set[asyncio.Task[None]] = set()
-        self._listener = socket.create_server((_LOOPBACK, 0))
+        self._listener = keep_from_forks(socket.create_server((_LOOPBACK, 0)))
         self._listener.setblocking(False)
         self.port: int = self._listener.getsockname()[1]
         self._pause: asyncio.TimerHandle | None = None
@@ -81,7 +83,7 @@ class Door:
         self._run(self._call(peer, generation, ticket, port))
 
     async def _call(self, peer: str, generation: int, ticket: bytes, port: int) -> None:
-        connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        connection = keep_from_forks(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
         connection.setblocking(False)
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
@@ -96,6 +98,7 @@ class Door:
     def _accept(self) -> None:
         try:
             connection, _ = self._listener.accept()
+            keep_from_forks(connection)
         except OSError as error:
             if error.errno in _EXHAUSTED:
                 # Callers go on waiting, and the loop would wake us for them without end.

@@ -26,42 +26,62 @@ class Lending:
         self._known: set[int] = set()
         self._lent: dict[tuple[int, int], list[Place]] = {}
 
-    def place(self, attachment: Attachment) -> Place | None:
-        """Put a buffer into shared memory, unless it is there; None if it is to travel in the byte stream."""
-        if self._pool is None or len(attachment.view) < SHARE_FROM:
-            return None
-        if attachment.place is None:
-            attachment.place = self._pool.place(attachment.view)
-        place: Place | None = attachment.place
-        return None if place is None or (place.copying is not None and place.copying.failed) else place
+    @property
+    def copied(self) -> int:
+        """Bytes that were copied on the event loop so far."""
+        return 0 if self._pool is None else self._pool.copied
 
-    def lend(self, place: Place) -> None:
-        """Note that the peer is about to be told of a place."""
+    def lend(self, attachment: Attachment) -> Place | None:
+        """Put a buffer into shared memory, unless it is there, and note that the peer is about to be told of it.
+
+        Returns:
+            Where it is, or will be; None if it is to travel in the byte stream.
+        """
+        place: Place | None = attachment.place
+        if place is None:
+            if self._pool is None or len(attachment.view) < SHARE_FROM:
+                return None
+            place = attachment.place = self._pool.place(attachment.view)
+            if place is None:
+                return None
+        elif self._pool is None or (place.copying is not None and place.copying.failed):
+            return None
         segment = place.segment
-        self._lent.setdefault((segment.number, place.offset), []).append(place)
-        if segment.number not in self._known:
-            self._known.add(segment.number)
+        number = segment.number
+        where = number, place.offset
+        lent = self._lent.get(where)
+        if lent is None:
+            self._lent[where] = [place]
+        else:
+            lent.append(place)
+        if number not in self._known:
+            self._known.add(number)
             self._announce(segment)
+        return place
 
     def take_back(self, place: Place) -> None:
         """Note that the peer was not told of a place after all."""
-        if (place.segment.number, place.offset) in self._lent:
-            self.returned(place.segment.number, place.offset)
+        where = place.segment.number, place.offset
+        if where in self._lent:
+            self.returned(where)
 
-    def returned(self, number: int, offset: int) -> None:
+    def returned(self, where: tuple[int, int]) -> None:
         """Note that the peer has given a place back.
+
+        Args:
+            where: Number of the segment, and offset.
 
         Raises:
             WireError: it did not have it.
         """
-        places = self._lent.get((number, offset))
+        places = self._lent.get(where)
         if not places:
             raise WireError("it gave back memory that it did not have")
         places.pop()
         if not places:
-            del self._lent[number, offset]
+            del self._lent[where]
 
-    def all_returned(self) -> None:
+    def clear(self) -> None:
         """Note that the peer is gone."""
         self._lent.clear()
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import socket
+import threading
 from array import array
 from collections import deque
 from collections.abc import Callable
@@ -14,14 +15,14 @@ from struct import Struct
 from struct import error as StructError  # noqa: N812
 from typing import Any
 
-from dfmesh.targets.local.attached_frame import AttachedFrame
+from dfmesh.targets.local.attached_frame import AttachedFrame, complete
 from dfmesh.targets.local.lending import Lending
-from dfmesh.targets.local.shared import MappedSegments, Segment, SegmentPool
-from dfmesh.targets.wire import FIRST_NOTICE, Attachment, Codec, FrameReader, Spot, WireError, notice
+from dfmesh.targets.local.returning import Returning, read
+from dfmesh.targets.local.shared import Segment, SegmentPool
+from dfmesh.targets.wire import FIRST_NOTICE, Attachment, Codec, FrameEncoder, FrameReader, Spot, WireError, notice
 
 _SEGMENT, _RELEASE, _FORGET = range(FIRST_NOTICE, FIRST_NOTICE + 3)
 _SEGMENT_BODY = Struct("<IQ")  # number, size; its descriptor comes with the frame
-_RELEASE_BODY = Struct("<IQ")  # number, offset
 _FORGET_BODY = Struct("<I")  # number
 _SOCKET_BUFFER = 1024 * 1024
 _WRITE_AT_ONCE = 4 * 1024 * 1024
@@ -115,8 +116,8 @@ class Link:
         self._on_room = on_room
         self._received_before = 0
         self._socket: socket.socket | None = None
-        self._dropped: deque[tuple[MappedSegments, Spot]] = deque()
-        self._waking = False
+        self._writing = threading.Lock()  # Held by who writes; `send_at_once` may do so on any thread.
+        self._direct_encoder = FrameEncoder()
         self._detaching = False
         self._patient = False
         self._reset()
@@ -133,7 +134,7 @@ class Link:
         self._shares_descriptors = True
         self._descriptors: deque[int] = deque()
         self._lending = Lending(self._pool, self._announce)
-        self._mapped = mapped = MappedSegments(lambda spot: self._view_dropped(mapped, spot))
+        self._returning = Returning(self._loop, self._give_back)
         self._reader = FrameReader(
             self._codec, partial(self._on_message, self.peer), self._on_notice, self._find_shared
         )
@@ -160,7 +161,7 @@ class Link:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket = connection
         self.generation = generation
-        self._loop.add_reader(connection.fileno(), self._readable)
+        self._loop.add_reader(connection.fileno(), self._read)
         self._flush()
 
     def detach(self) -> None:
@@ -180,7 +181,8 @@ class Link:
         self._reset()
 
     def _close(self) -> None:
-        connection, self._socket = self._socket, None
+        with self._writing:
+            connection, self._socket = self._socket, None
         if connection is not None:
             self._loop.remove_reader(connection.fileno())
             if self._blocked:
@@ -193,7 +195,7 @@ class Link:
         self._close()
         self._broken = True
         self._clear_queue()
-        self._lending.all_returned()
+        self._lending.clear()
         if not self._detaching:
             self._on_broken(self, reason, to_blame)
 
@@ -245,6 +247,48 @@ class Link:
                 self._schedule()
         return size
 
+    def send_at_once(self, message: Any, before: Callable[[], None]) -> bool:
+        """Send a message from the thread of the caller, any thread, if nothing waits to be sent before it.
+
+        Args:
+            message: The message.
+            before: Called just before it is sent. Until `send_at_once` returns, the connection stays the same.
+
+        Returns:
+            Whether it was sent; if not, `before` was not called either, and `send` is what can be done.
+        """
+        if not self._writing.acquire(blocking=False):
+            return False
+        try:
+            connection = self._socket
+            if connection is None or self._queue or self._scheduled:
+                return False
+            frame = bytearray()
+            try:
+                if self._direct_encoder.begin_frame(message, frame):
+                    return False
+            except WireError:
+                return False  # `send` will say it where it is heard.
+            before()
+            try:
+                sent = connection.send(frame)
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            except OSError:  # The peer is gone, which the event loop is about to see.
+                return True
+            if sent < len(frame):
+                self._queue.appendleft(memoryview(frame)[sent:])
+                self._loop.call_soon_threadsafe(self._send_rest, connection, len(frame) - sent)
+            return True
+        finally:
+            self._writing.release()
+
+    def _send_rest(self, connection: socket.socket, left: int) -> None:
+        if connection is self._socket:
+            self.outbox_bytes += left
+            if not self._scheduled:
+                self._flush()
+
     def _be_patient(self) -> None:
         if not self._patient:
             self._patient = True
@@ -295,22 +339,23 @@ class Link:
         """Say in the frame at `start` where its buffers are, and queue those that go behind it."""
         frame = out[start:]
         del out[start:]  # making room in the pool may queue notices, which must not get into the frame
-        places = [self._lending.place(attachment) for attachment in attachments]
-        attached = AttachedFrame(self._codec, frame, attachments, places)
-        for place in attached.places:
-            self._lending.lend(place)
-        if attached.copying:
-            attached.when_copied(self._copied)
-            self._append(attached)
-            return attached.size
-        completed, behind = attached.complete(self._lending.take_back)
-        self._extend(completed)
+        copied = self._lending.copied
+        places = [self._lending.lend(attachment) for attachment in attachments]
+        if any(place is not None and place.is_being_copied for place in places):
+            return self._add_when_copied(AttachedFrame(self._codec, frame, attachments, places))
+        behind = complete(self._codec, frame, attachments, places)
+        size = len(frame) + sum(len(attachment.view) for attachment in attachments)
+        self._extend(frame)
         for view in behind:
             self._append(view)
-        if attached.places:
-            self._unwritten += attached.size
-            if self._unwritten >= _WRITE_EARLY:
-                self._write_early()
+        self._unwritten += self._lending.copied - copied
+        if self._unwritten >= _WRITE_EARLY:
+            self._write_early()
+        return size
+
+    def _add_when_copied(self, attached: AttachedFrame) -> int:
+        attached.when_copied(self._copied)
+        self._append(attached)
         return attached.size
 
     def _copied(self) -> None:
@@ -322,7 +367,7 @@ class Link:
         """Let the peer begin with some buffers while others are being copied here, in the same turn of the loop."""
         if self._socket is not None and not self._blocked:
             # What is left, and what is wrong, is dealt with by the flush that is to come.
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError), self._writing:
                 self._write(self._socket)
 
     def _announce(self, segment: Segment) -> None:
@@ -333,8 +378,12 @@ class Link:
         connection = self._socket
         if connection is None:
             return
+        if self._returning.waiting:
+            self._scheduled = True  # It goes with what is written now.
+            self._notify(_RELEASE, self._returning.take())
         try:
-            done = self._write(connection)
+            with self._writing:
+                done = self._write(connection)
         except (BlockingIOError, InterruptedError):
             done = False
         except OSError as error:
@@ -396,9 +445,6 @@ class Link:
         """Give the oldest descriptor that came and was not taken; None if there is none. The caller closes it."""
         return self._descriptors.popleft() if self._descriptors else None
 
-    def _readable(self) -> None:
-        self._read()
-
     def _read(self) -> bool:
         """Read once; False if nothing was there, or the connection is at its end."""
         connection = self._socket
@@ -433,16 +479,17 @@ class Link:
         return count
 
     def _find_shared(self, spot: Spot) -> Attachment:
-        return Attachment(*self._mapped.find(spot))
+        return Attachment(*self._returning.mapped.find(spot))
 
     def _on_notice(self, kind: int, body: bytes) -> None:
         try:
             if kind == _RELEASE:
-                self._lending.returned(*_RELEASE_BODY.unpack(body))
+                for where in read(body):
+                    self._lending.returned(where)
             elif kind == _SEGMENT:
                 self._map(*_SEGMENT_BODY.unpack(body))
             elif kind == _FORGET:
-                segment = self._mapped.drop(*_FORGET_BODY.unpack(body))
+                segment = self._returning.mapped.drop(*_FORGET_BODY.unpack(body))
                 if segment is not None:
                     self._on_forgotten(segment)
             else:
@@ -454,20 +501,11 @@ class Link:
         descriptor = self.take_descriptor()
         if descriptor is None:
             raise WireError("shared memory without a descriptor")
-        self._mapped.add(number, size, descriptor)
+        self._returning.mapped.add(number, size, descriptor)
 
-    def _view_dropped(self, mapped: MappedSegments, spot: Spot) -> None:
-        """Runs in any thread, at any moment: the garbage collector calls it."""
-        self._dropped.append((mapped, spot))
-        if not self._waking:
-            self._waking = True
-            with contextlib.suppress(RuntimeError):  # the loop is closed, and the connection with it
-                self._loop.call_soon_threadsafe(self._send_releases)
-
-    def _send_releases(self) -> None:
-        self._waking = False
-        while self._dropped:
-            mapped, spot = self._dropped.popleft()
-            mapped.let_go(spot)
-            if mapped is self._mapped and not self._broken:
-                self._notify(_RELEASE, _RELEASE_BODY.pack(spot.segment, spot.offset))
+    def _give_back(self, returning: Returning) -> None:
+        """Something that the peer lent is due to go back."""
+        if returning is not self._returning or self._socket is None:
+            returning.take()
+        elif not self._scheduled:
+            self._flush()

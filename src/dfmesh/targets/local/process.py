@@ -110,18 +110,22 @@ class SiteProcess:
         self._drain()
         self._shows = self._on_line is not None
 
-    def reason(self) -> str:
-        """Say how it ended, such as `killed by SIGKILL` or `exited with code 3`, with the last lines it printed."""
+    def reason(self, *, quote: bool = True) -> str:
+        """Say how it ended, such as `killed by SIGKILL` or `exited with code 3`, with the last lines it printed.
+
+        Args:
+            quote: Whether to give the lines, which may show what adapters had in hand.
+        """
         code = self._process.returncode
         if code is None:
             return "still running"
         lines = [line for line in self.output.splitlines() if line.strip()]
         if code >= 0:
-            return _with_lines(f"exited with code {code}", lines[-_TOLD_LINES:] if code else [])
+            return _with_lines(f"exited with code {code}", lines[-_TOLD_LINES:] if code else [], quote=quote)
         ended_by = signal_name(-code)
         if ended_by not in _CRASHES:
             return f"killed by {ended_by}"
-        return _with_lines(f"killed by {ended_by}", _crash_lines(lines))
+        return _with_lines(f"killed by {ended_by}", _crash_lines(lines), quote=quote)
 
     def terminate(self) -> None:
         """Ask it to end with SIGTERM."""
@@ -187,5 +191,9 @@ def _crash_lines(lines: list[str]) -> list[str]:
     return [told[0], *told[culprit:]][:_TOLD_LINES]
 
 
-def _with_lines(reason: str, lines: list[str]) -> str:
-    return ":\n".join([reason, "\n".join(lines)]) if lines else reason
+def _with_lines(reason: str, lines: list[str], *, quote: bool) -> str:
+    if not lines:
+        return reason
+    if not quote:
+        return f"{reason} (what it printed last stays there, since the federation has rules of residency; see its log)"
+    return ":\n".join([reason, "\n".join(lines)])

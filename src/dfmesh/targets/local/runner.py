@@ -14,8 +14,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dfmesh.engine import CLIENT_PREFIX
-from dfmesh.engine.messages import AnyMessage, Payload, SiteLost
+from dfmesh.engine.message_parts import Payload
+from dfmesh.engine.messages import AnyMessage, SiteLost
 from dfmesh.errors import SessionClosedError, SessionError
+from dfmesh.targets import payloads
 from dfmesh.targets.local.carrier import LocalCarrier, Receive
 from dfmesh.targets.local.control import Introduce, LinkBroken
 from dfmesh.targets.local.door import Door
@@ -116,6 +118,7 @@ class LocalFederationRunner:
             log_level=self._log_level,
             silent_seconds=self._silent_seconds,
             pythons=interpreters(self._config),
+            quotes_output=not self._config.has_residency,
         )
         atexit.register(self._at_exit)
         try:
@@ -142,15 +145,19 @@ class LocalFederationRunner:
 
     def pack(self, value: Any) -> Payload:
         """As `Carrier.pack`."""
-        return self._open_carrier().pack(value)
+        return payloads.pack(value)
 
     def unpack(self, payload: Payload) -> Any:
         """As `Carrier.unpack`."""
-        return self._open_carrier().unpack(payload)
+        return payloads.unpack(payload)
 
     def send(self, message: AnyMessage) -> int:
         """Queue a message for the homesite and return its size in bytes."""
         return self._open_carrier().send(self._homesite, message)
+
+    def send_at_once(self, message: AnyMessage, before: Callable[[], None]) -> bool:
+        """As `DirectRunner.send_at_once`."""
+        return self._carrier is not None and self._carrier.send_at_once(self._homesite, message, before)
 
     # For progress views and tests.
 

@@ -30,14 +30,18 @@ from dfmesh.targets.wire import Spot, WireError
 if TYPE_CHECKING:
     import numpy as np
 
-SHARE_FROM = 256 * 1024
+SHARE_FROM = 128 * 1024
 """Smaller buffers cost less in the byte stream."""
 
 COPIED_AT_ONCE = 4 * 2**20
 """Largest buffer that is copied on the event loop, in a fraction of a millisecond; others are copied beside it."""
 
+COPIED_AHEAD_FROM = 2 * 2**20 + 1
+"""Smallest array that is copied on the thread that made it. To pass the interpreter's lock to and fro for a smaller
+one, and to hand it over alone, takes longer than the event loop does."""
+
 _ARENA = 32 * 2**20
-_SMALLEST_BLOCK = 512 * 1024
+_SMALLEST_BLOCK = 128 * 1024
 _MOST_SEGMENTS = 64
 _SEAL_FUTURE_WRITE = 0x10  # Linux, fcntl.h: only mappings that exist may write
 _segment_numbers = itertools.count(1)
@@ -87,19 +91,25 @@ class Place:
         self.copying = copying
         self._owner = owner
 
+    @property
+    def is_being_copied(self) -> bool:
+        """Whether the bytes are not all there yet."""
+        return self.copying is not None and not self.copying.over
+
 
 class _Block:
     """A block in use. It goes back to the pool with its last reference, in whatever thread that is."""
 
-    __slots__ = ("_give_back", "_segment", "offset")
+    __slots__ = ("_returned", "_segment", "offset")
 
-    def __init__(self, segment: _PoolSegment, offset: int, give_back: Callable[[_PoolSegment, int], None]) -> None:
+    def __init__(self, segment: _PoolSegment, offset: int, returned: deque[tuple[_PoolSegment, int]]) -> None:
         self._segment = segment
         self.offset = offset
-        self._give_back = give_back
+        self._returned = returned
 
     def __del__(self) -> None:
-        self._give_back(self._segment, self.offset)
+        # It is atomic and takes no lock, so it may happen in any thread, also from within the garbage collector.
+        self._returned.append((self._segment, self.offset))
 
 
 class _PoolSegment(Segment):
@@ -129,6 +139,7 @@ class SegmentPool:
 
     Attributes:
         placed: How many buffers and arrays were given a place in it so far.
+        copied: Bytes that were copied on the event loop so far.
     """
 
     def __init__(
@@ -147,13 +158,15 @@ class SegmentPool:
             limit: Most bytes of all segments together; a quarter of the machine's memory if None.
         """
         self.placed = 0
+        self.copied = 0
         self._on_retired = on_retired
         self._on_grown = on_grown
         self._limit = _quarter_of_memory() if limit is None else limit
         self._segments: list[_PoolSegment] = []
+        self._latest: dict[int, _PoolSegment] = {}
         self._returned: deque[tuple[_PoolSegment, int]] = deque()
         self._copier = Copier()
-        self._given = GivenArrays(on_ended)
+        self._given = GivenArrays(on_ended, COPIED_AT_ONCE)
         self._lock = threading.RLock()
 
     @property
@@ -187,6 +200,7 @@ class SegmentPool:
             target = Target(segment.mapping, offset, len(view), block)
             return Place(segment, offset, block, self._copier.start(view, target))
         segment.mapping.view[offset : offset + len(view)] = view
+        self.copied += len(view)
         return Place(segment, offset, block)
 
     def new_array(self, shape: tuple[int, ...], described: np.dtype[Any]) -> np.ndarray[Any, Any] | None:
@@ -207,6 +221,26 @@ class SegmentPool:
         self._given.add(array, segment, offset, block)
         return array
 
+    def copy_of(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+        """Copy an array into the pool, read-only, on any thread, so that the event loop has not to do that later.
+
+        Returns:
+            None if it is so small that this gains nothing, or so large that it is better copied in slices; or there is
+            no room.
+        """
+        import numpy as np
+
+        size = array.nbytes
+        taken = self._take(size, on_loop=False) if COPIED_AHEAD_FROM <= size <= COPIED_AT_ONCE else None
+        if taken is None:
+            return None
+        segment, offset, block = taken
+        copy = np.ndarray(array.shape, array.dtype, buffer=segment.mapping.view[offset : offset + size])
+        copy[...] = array  # It lets other threads run meanwhile.
+        copy.flags.writeable = False
+        self._given.add(copy, segment, offset, block)
+        return copy
+
     def close(self) -> None:
         """Copy nothing any more."""
         self._copier.close()
@@ -222,6 +256,7 @@ class SegmentPool:
             self._collect()
             idle = [segment for segment in self._segments if len(segment.free) == segment.blocks]
             self._segments = [segment for segment in self._segments if len(segment.free) < segment.blocks]
+            self._latest.clear()
         for segment in idle:
             self._on_retired(segment)
 
@@ -243,13 +278,21 @@ class SegmentPool:
                 return None
             self.placed += 1
             offset = segment.free.pop()
-        # append is atomic and takes no lock, so it may be called from any thread, from within the garbage collector
-        block = _Block(segment, offset, lambda segment, offset: self._returned.append((segment, offset)))
-        return segment, offset, block
+        return segment, offset, _Block(segment, offset, self._returned)
 
     def _segment_for(self, size: int, on_loop: bool) -> _PoolSegment | None:
+        """Give a segment with a free block for so many bytes; None if there is no room."""
         self._collect()
         block_size = _block_size(size)
+        latest = self._latest.get(block_size)
+        if latest is not None and latest.free:
+            return latest
+        found = self._found_or_made(block_size, on_loop)
+        if found is not None:
+            self._latest[block_size] = found
+        return found
+
+    def _found_or_made(self, block_size: int, on_loop: bool) -> _PoolSegment | None:
         fitting = [s for s in self._segments if s.free and block_size <= s.block_size <= 2 * block_size]
         if fitting:
             return min(fitting, key=lambda segment: segment.block_size)
@@ -273,10 +316,7 @@ class SegmentPool:
 def _block_size(size: int) -> int:
     if size > COPIED_AT_ONCE:
         return -(-size // HUGE_PAGE) * HUGE_PAGE
-    block = _SMALLEST_BLOCK
-    while block < size:
-        block *= 2
-    return block
+    return max(_SMALLEST_BLOCK, 1 << (size - 1).bit_length())
 
 
 def _quarter_of_memory() -> int:

@@ -26,7 +26,7 @@ from dfmesh.engine.messages import AnyMessage, SiteLost
 from dfmesh.engine.stopping import hush_late_stops, let_sleep_be_stopped
 from dfmesh.errors import DfmeshError
 from dfmesh.processes import lifeline
-from dfmesh.processes.forking import give_back_in_forks
+from dfmesh.processes.forking import give_back_in_forks, keep_from_forks
 from dfmesh.processes.output import leave, log_to_standard_error, write_lines
 from dfmesh.targets.local.call_log import CallLog
 from dfmesh.targets.local.carrier import LocalCarrier
@@ -86,7 +86,7 @@ class SiteProcess:
         self._site = site
         self._arguments = arguments
         self._carrier = LocalCarrier(site, arguments.peers, self._link_broken, share=not arguments.call_by_port)
-        give_new_arrays(self._carrier.new_array)
+        give_new_arrays(self._carrier.new_array, self._carrier.copy_of)
         self._runner: Runner | None = None
         self._control = Link(SUPERVISOR, Codec(AnyControl), self._handle, self._supervisor_gone)
         self._door = self._open_door() if arguments.call_by_port else None
@@ -107,7 +107,7 @@ class SiteProcess:
             self._beat(calls)
         gc.freeze()  # what is loaded now stays for good: no collection has to look at it again
         gc.enable()
-        self._control.attach(socket.socket(fileno=self._arguments.control))
+        self._control.attach(keep_from_forks(socket.socket(fileno=self._arguments.control)))
         self._control.send(Ready(0 if self._door is None else self._door.port))
 
     def _beat(self, calls: CallLog) -> None:
@@ -143,7 +143,7 @@ class SiteProcess:
         peer, generation = introduction.peer, introduction.generation
         descriptor = self._control.take_descriptor()
         if descriptor is not None:
-            self._carrier.connect(peer, socket.socket(fileno=descriptor), generation)
+            self._carrier.connect(peer, keep_from_forks(socket.socket(fileno=descriptor)), generation)
         elif self._door is None:
             raise WireError("a connection without a descriptor")
         elif introduction.port:

@@ -69,6 +69,7 @@ class Supervisor:
         log_level: str = "",
         silent_seconds: float = SILENT_SECONDS,
         pythons: Mapping[str, str] | None = None,
+        quotes_output: bool = True,
     ) -> None:
         """Prepare.
 
@@ -85,6 +86,7 @@ class Supervisor:
             log_level: From which level on sites log to what they print; empty to leave that to their adapters.
             silent_seconds: How long the event loop of a site may stand still; 0 for as long as it will.
             pythons: Site to the interpreter that is to run it; our own runs the others.
+            quotes_output: Whether jobs may be told what a site printed last before it died.
         """
         self._federation = federation
         self._sites = {name: Site(name) for name in sites}
@@ -98,6 +100,7 @@ class Supervisor:
         self._silent_seconds = silent_seconds
         self._heartbeats = Heartbeats(self._sites.values(), silent_seconds, self._end, self._say_of)
         self._pythons = pythons or {}
+        self._quotes_output = quotes_output
         self._codec = Codec(AnyControl)
         self._loop = asyncio.get_running_loop()
         self._linked: set[frozenset[str]] = set()
@@ -238,7 +241,7 @@ class Supervisor:
     def _exited(self, site: Site, process: SiteProcess) -> None:
         if site.control is not None:
             site.control.detach()  # hears what it still said
-        reason = site.verdict or process.reason()
+        reason = site.verdict or process.reason(quote=self._quotes_output or not site.ready)
         was_ready = site.ready
         site.end_life()
         self._linked = {pair for pair in self._linked if site.name not in pair}

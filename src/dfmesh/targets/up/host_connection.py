@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from dfmesh.engine.messages import AnyMessage, Failure, JobFinished, JobRefused, Message, Progress
+from dfmesh.engine.message_parts import Failure
+from dfmesh.engine.messages import AnyMessage, JobFinished, JobRefused, Message, Progress
 from dfmesh.errors import SessionError
 from dfmesh.targets.up.channel import Channel
 from dfmesh.targets.up.host_record import HostRecord, socket_address

@@ -8,12 +8,12 @@ from typing import Any, Protocol
 
 import msgspec
 
+from dfmesh.engine.message_parts import Failure
 from dfmesh.engine.messages import (
     AddParameters,
     AnyMessage,
     CancelJob,
     CloseParameters,
-    Failure,
     FrameFinished,
     JobFinished,
     JobLines,
@@ -298,7 +298,8 @@ class HostedJob:
 
     def _broken(self, error: OSError) -> None:
         """The journal cannot be written: the job ends, since its results could be lost."""
-        self.fail(f"the journal {self.journal.directory} cannot be written: {error.strerror}")
+        what = f"the journal {self.journal.directory} cannot be written: {error.strerror}"
+        self.fail(f"{what}; `dfmesh jobs --forget {self.job}` frees the room that it takes")
 
     def fail(self, reason: str) -> None:
         """End the job, since the host cannot go on with it."""

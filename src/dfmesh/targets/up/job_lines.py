@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from dfmesh.engine.line_text import NO_BREAK_SPACE, said_text, whose_text
-from dfmesh.engine.messages import JobLine, JobLines
+from dfmesh.engine.message_parts import JobLine
+from dfmesh.engine.messages import JobLines
 from dfmesh.targets.up.site_log import SiteLog, log_end, read_log
 
 FILE_SIZE = 512 * 1024

@@ -9,7 +9,8 @@ from typing import Any
 
 from dfmesh import __version__
 from dfmesh.config import FederationConfig
-from dfmesh.engine.messages import AnyMessage, Payload, SiteLost
+from dfmesh.engine.message_parts import Payload
+from dfmesh.engine.messages import AnyMessage, SiteLost
 from dfmesh.errors import SessionClosedError, SessionError
 from dfmesh.targets import payloads
 from dfmesh.targets.up.host_connection import HostConnection, OnLines, OnMessage

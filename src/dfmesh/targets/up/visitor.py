@@ -7,13 +7,13 @@ import logging
 from functools import partial
 from typing import Any, Protocol
 
+from dfmesh.engine.message_parts import Failure
 from dfmesh.engine.messages import (
     AddParameters,
     AdviceGiven,
     CancelJob,
     CloseParameters,
     Discover,
-    Failure,
     JobRefused,
     Message,
     Progress,
