@@ -178,9 +178,7 @@ def one_by_one(message: Any) -> list[Any]:
             return [messages.TokenPackage(job, route, frame, Payload(value)) for frame, value in pairs]
         case messages.YieldPackages(job=job, place=place, frames=frames, node=node, site=site, payload=payload):
             pairs = zip(frames, payload.data, strict=True)
-            return [
-                messages.YieldPackage(job, place, frame, node, site, Payload(value)) for frame, value in pairs
-            ]
+            return [messages.YieldPackage(job, place, frame, node, site, Payload(value)) for frame, value in pairs]
         case _:
             return [message]
 
