@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -26,8 +27,12 @@ def start(how: str, tmp_path: Path, transport: str = "unix") -> tuple[subprocess
         [sys.executable, SCRIPT, how, str(tmp_path / "x.dfm.yaml")], stdout=subprocess.PIPE, text=True, env=environment
     )
     assert client.stdout is not None
-    sites = [psutil.Process(int(pid)) for pid in client.stdout.readline().split()]
-    assert len(sites) == 3
+    pids = [int(pid) for pid in client.stdout.readline().split()]
+    assert len(pids) == 3
+    sites = []
+    for pid in pids:
+        with contextlib.suppress(psutil.NoSuchProcess):  # Of a client that ends at once.
+            sites.append(psutil.Process(pid))
     return client, sites
 
 

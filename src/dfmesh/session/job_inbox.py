@@ -119,6 +119,8 @@ class JobInbox:
 
     def _take_results(self, message: YieldPackage | YieldPackages, frames: Frames) -> None:
         place, site, node = message.place, message.site, message.node
+        if self.status is JobStatus.STARTING:  # The word that it has started waits for others to go with.
+            self.status = JobStatus.RUNNING
         try:
             run = ResultRun(place, frames, self._values(message, frames), site, node)
             if type(message) is YieldPackages and message.left_out:

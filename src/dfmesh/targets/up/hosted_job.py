@@ -263,7 +263,10 @@ class HostedJob:
         self._note(message)
 
     def _note(self, message: AnyMessage) -> None:
-        self._results += _results_in(message)
+        results = _results_in(message)
+        self._results += results
+        if results and self._status == "starting":  # The word that it has started waits for others to go with.
+            self._status = "running"
         match message:
             case JobLines():
                 if self._replaying:
