@@ -84,3 +84,25 @@ def test_a_name_is_no_statement_and_that_is_said(fed: Any) -> None:
     assert "no statement stands in it" in warnings[0]
     assert "collects every element, whatever the If" in warnings[1]
     assert "kept = x.element" in warnings[1]
+
+
+def test_sub_pipelines_in_branches(run: Runner, ops: Any) -> None:
+    """What one is given in a branch may go into its loops; what it hands through is what the caller gave it."""
+    with Pipeline() as listing:
+        with ForEach([10, 20]) as each:
+            Yield([each, each.index, PlaceParam("what")[0]], place="list")
+        Yield(PlaceParam("given")[0]["a"], place="through")
+        Yield(ops.calc.Add(a=PlaceParam("what")[0], b=1), place="made")
+    with Pipeline() as p:
+        with ForEach(ROWS) as row:
+            with If(row["a"] > 1):
+                made = listing(what=(row.index,), given=[row])
+                Yield(made["list"], place="lists")
+            Yield(made["through"], place="through")
+        Yield(row.collect(made["made"]), place="made")
+    expected = {
+        "lists": [[[10, 0, 1], [20, 1, 1]], [[10, 0, 2], [20, 1, 2]]],
+        "made": [[2, 3]],
+        "through": [1, 2, 3],
+    }
+    assert_same(dict(sorted(run(p).items())), expected)

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dfmesh.api.blocks import Block, Collect, ForEach, If, Reduce, TryFromCache, WriteToCache
-from dfmesh.api.building import NodeId, current_block, current_pipeline, user_location
-from dfmesh.api.conditions import Comparison, Logic
+from dfmesh.api.building import OPEN_BLOCKS, NodeId, current_block, current_pipeline, user_location
+from dfmesh.api.conditions import Comparison, Condition, Logic
 from dfmesh.api.operation import Operation, did_you_mean
 from dfmesh.api.references import NO_DEFAULT, NodeRef, Origin, PlaceParam, with_references
 from dfmesh.api.statements import Choose, Statement, Yield, find_references
@@ -87,12 +87,14 @@ class _Inlining:
         self._arguments = arguments
         self._ids: dict[NodeId, NodeId] = {}
         self._loops: list[ForEach] = []
+        self._around = OPEN_BLOCKS.get()
         self._branches = 0
         self._outputs: dict[str, list[Any]] = {}
 
     def run(self, body: Sequence[Statement], target: Block) -> dict[str, Any]:
         self._block(body, target)
-        return {place: found[0] if len(found) == 1 else found for place, found in self._outputs.items()}
+        outputs = {place: found[0] if len(found) == 1 else found for place, found in self._outputs.items()}
+        return {place: _handed_through(value) for place, value in outputs.items()}
 
     def _block(self, body: Sequence[Statement], target: Block) -> None:
         for statement in body:
@@ -114,18 +116,23 @@ class _Inlining:
             self._copy_body(statement, clone)
 
     def _copy_body(self, statement: Block, clone: Block) -> None:
-        clone.body = []
         if isinstance(clone, ForEach):
             self._loops.append(clone)
         self._branches += not isinstance(clone, ForEach)
-        self._block(statement.body, clone)
+        self._fill(clone, statement)
         if isinstance(statement, If) and isinstance(clone, If) and statement.otherwise is not None:
             clone.otherwise = copy.copy(statement.otherwise)
-            clone.otherwise.body = []
-            self._block(statement.otherwise.body, clone.otherwise)
+            self._fill(clone.otherwise, statement.otherwise)
         self._branches -= not isinstance(clone, ForEach)
         if isinstance(clone, ForEach):
             self._loops.pop()
+
+    def _fill(self, clone: Block, source: Block) -> None:
+        around = self._around
+        clone.body = []
+        clone.inside = self._around = (*around, clone)
+        self._block(source.body, clone)
+        self._around = around
 
     def _rewrite(self, clone: Statement) -> None:
         match clone:
@@ -189,6 +196,19 @@ class _Inlining:
         if isinstance(value, dict):
             return {self._value(key): self._value(item) for key, item in value.items()}
         return type(value)(self._value(item) for item in value)
+
+
+def _handed_through(value: Any) -> Any:
+    """Give what a sub-pipeline yields: what the caller gave it is no value of the branch in which it is called."""
+    if isinstance(value, NodeRef):
+        return NodeRef(value.node, value.port, value.select, value.origin)
+    if isinstance(value, Condition):
+        condition = copy.copy(value)
+        condition.made = None
+        return condition
+    if isinstance(value, dict):
+        return {_handed_through(key): _handed_through(item) for key, item in value.items()}
+    return type(value)(map(_handed_through, value)) if type(value) in (list, tuple) else value
 
 
 def _selected(argument: Any, parameter: PlaceParam) -> Any:
