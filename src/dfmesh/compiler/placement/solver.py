@@ -21,11 +21,15 @@ from dfmesh.compiler.placement.propagation import Propagation
 from dfmesh.compiler.placement.relaxation import Relaxation
 from dfmesh.compiler.placement.schedule import Neighbours, Scheduler
 from dfmesh.compiler.placement.search import Search
+from dfmesh.compiler.placement.sweeping import Swept, sweep
 from dfmesh.compiler.placement.wide import WIDE, place_wide
 from dfmesh.compiler.placement.windows import NANOSECOND, Joins, Windows, keep_residency
 
 SEARCHED = 250
 """Variables up to which there is a search tree; one level each, on Python's stack."""
+
+SWEPT, CROWDED = 120, 24
+"""Variables up to which open ends are swept over in any case; above, if no shipment has as many takers."""
 
 PROBES = 8
 """Limits of seconds that are tried out on the way to the least possible."""
@@ -343,6 +347,10 @@ class _Solver:
         relaxation = self.relaxation(charges, domain, total, limit)
         if relaxation.base >= total:
             return chosen, total, True
+        if not np.isfinite(limit) and self.can_be_swept():
+            swept = sweep(problem, charges, Swept(chosen, total, relaxation.base), relaxation, budget)
+            self.steps += swept.steps
+            return swept.chosen, swept.bound, swept.bound >= swept.total
         relaxation.lean_back()
         search = Search(
             problem,
@@ -358,6 +366,11 @@ class _Solver:
         search.run()
         self.steps += search.steps
         return search.best or chosen, relaxation.base, search.complete
+
+    def can_be_swept(self) -> bool:
+        """Tell whether sweeping over the open ends takes no longer than a search."""
+        takers = max((len(shipment.consumers) for shipment in self.problem.shipments), default=0)
+        return len(self.order) <= SWEPT or takers < CROWDED
 
     def relaxation(self, charges: Charges, domain: Flags, ceiling: int, limit: float = np.inf) -> Relaxation:
         timed = bool(np.isfinite(limit))
