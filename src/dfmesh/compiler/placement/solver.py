@@ -21,7 +21,7 @@ from dfmesh.compiler.placement.propagation import Propagation
 from dfmesh.compiler.placement.relaxation import Relaxation
 from dfmesh.compiler.placement.schedule import Neighbours, Scheduler
 from dfmesh.compiler.placement.search import Search
-from dfmesh.compiler.placement.sweeping import Swept, sweep
+from dfmesh.compiler.placement.sweeping import ROUNDS, Swept, sweep
 from dfmesh.compiler.placement.wide import WIDE, place_wide
 from dfmesh.compiler.placement.windows import NANOSECOND, Joins, Windows, keep_residency
 
@@ -347,10 +347,16 @@ class _Solver:
         relaxation = self.relaxation(charges, domain, total, limit)
         if relaxation.base >= total:
             return chosen, total, True
+        known = 0
         if not np.isfinite(limit) and self.can_be_swept():
             swept = sweep(problem, charges, Swept(chosen, total, relaxation.base), relaxation, budget)
             self.steps += swept.steps
-            return swept.chosen, swept.bound, swept.bound >= swept.total
+            if swept.bound >= swept.total:
+                return swept.chosen, swept.bound, True
+            chosen, known = swept.chosen, swept.bound
+            relaxation.reorder(self.free_order)
+            relaxation.lower_ceiling(swept.total)
+            relaxation.ascend(ROUNDS, even_out=True)
         relaxation.lean_back()
         search = Search(
             problem,
@@ -365,7 +371,7 @@ class _Solver:
         )
         search.run()
         self.steps += search.steps
-        return search.best or chosen, relaxation.base, search.complete
+        return search.best or chosen, max(known, relaxation.base), search.complete
 
     def can_be_swept(self) -> bool:
         """Tell whether sweeping over the open ends takes no longer than a search."""
