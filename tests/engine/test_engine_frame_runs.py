@@ -47,7 +47,7 @@ def test_both_forms_cross_the_wire(frames: Any) -> None:
     assert decode(msgspec.msgpack.encode(message)) == message
 
 
-@pytest.mark.parametrize("run", [FrameRun((), -1, 1), FrameRun((), 0, 0), FrameRun((), 0, -5)])
+@pytest.mark.parametrize("run", [FrameRun((), -1, 1), FrameRun((), 0, 0), FrameRun((), 0, -5), FrameRun((), 0, 2**63)])
 def test_a_run_that_is_none_is_no_message(run: FrameRun) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.msgpack.decode(msgspec.msgpack.encode(run), type=FrameRun)

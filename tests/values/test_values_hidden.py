@@ -66,6 +66,18 @@ def test_padding_holds_nothing():
     assert values.to_bytes(dirty) == values.to_bytes(np.array([(1, 2.0)] * 2, aligned))
 
 
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant != 63, reason="only extended precision is padded")
+@pytest.mark.parametrize("kind", [np.longdouble, np.clongdouble])
+def test_padding_of_large_arrays_holds_nothing(kind):
+    size = np.dtype(np.longdouble).itemsize
+    number = np.longdouble(1.5).tobytes()[:10] + b"\xee" * (size - 10)
+    dirty = np.frombuffer(number * 20_000, kind)
+    for value in (dirty, [dirty, dirty]):
+        for _ in range(2):  # Those of a kind that was met before may take a shorter way.
+            assert b"\xee" not in travels(value)
+    assert np.array_equal(hides(dirty), dirty)
+
+
 @pytest.mark.parametrize("mask", [[False, True, False], [True, True, True]])
 def test_masked_elements(mask):
     back = hides(np.ma.MaskedArray([1, NUMBER if mask[1] else 2, 3], mask=mask))

@@ -10,6 +10,9 @@ import msgspec
 
 from dfmesh.netir import Frame
 
+MOST_FRAMES = 2**62
+"""Frames of a run; more than this has no length that Python can tell."""
+
 
 class FrameRun(msgspec.Struct, frozen=True, gc=False):
     """The frames `(*around, first)`, `(*around, first + 1)`, ..., read as a sequence of them.
@@ -23,7 +26,7 @@ class FrameRun(msgspec.Struct, frozen=True, gc=False):
 
     around: Frame
     first: Annotated[int, msgspec.Meta(ge=0)]
-    count: Annotated[int, msgspec.Meta(ge=1)]
+    count: Annotated[int, msgspec.Meta(ge=1, le=MOST_FRAMES)]
 
     def __len__(self) -> int:
         return self.count

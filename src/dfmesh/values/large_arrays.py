@@ -14,6 +14,9 @@ from dfmesh.values.kinds import flat_view
 from dfmesh.values.plain import LARGE
 
 _NUMBERS = "biufc"
+_PADDED = "gG"
+"""Extended precision, of which not all bytes are part of the value (`array_gaps`)."""
+
 _BUFFERS = frozenset({bytes, bytearray, memoryview})
 _MOST_REMEMBERED = 256
 _MOST_TOGETHER = 64
@@ -32,7 +35,8 @@ def is_large_array(value: Any) -> bool:
     if numpy is None or kind is not numpy.ndarray or value.nbytes < LARGE or not value.flags.c_contiguous:
         return False
     dtype = value.dtype
-    return dtype.isbuiltin == 1 and dtype.kind in _NUMBERS and dtype.metadata is None
+    plain = dtype.kind in _NUMBERS and dtype.char not in _PADDED
+    return plain and dtype.isbuiltin == 1 and dtype.metadata is None
 
 
 def large_arrays_in(value: Any) -> list[Any]:
