@@ -14,6 +14,7 @@ from dfmesh.engine import announced_results, kept_calls
 from dfmesh.engine.admission import objections
 from dfmesh.engine.announced_results import AnnouncedResults
 from dfmesh.engine.attempts import MAX_FRUITLESS, attempt_id, is_job_id, job_of, survivable
+from dfmesh.engine.frame_run import FrameRun
 from dfmesh.engine.home_job import HomeJob
 from dfmesh.engine.intervals import Intervals
 from dfmesh.engine.kept_calls import Kept, KeptCalls, OnceCalls
@@ -38,6 +39,7 @@ from dfmesh.engine.messages import (
     StartJob,
     SubmitJob,
     YieldPackage,
+    YieldPackages,
 )
 from dfmesh.engine.submitted_job import SubmittedJob
 
@@ -485,3 +487,14 @@ def test_a_site_decides_itself_what_is_idempotent() -> None:
     assert objections(forged, "b", HOMESITE, own) == [
         "does not say that faulty.Send is idempotent, as the job takes it to be"
     ]
+
+
+def test_results_that_a_hostile_site_makes_up_cost_no_memory() -> None:
+    job = submitted()
+    claimed = YieldPackages(JOB, "yield", FrameRun((0,), 0, 2**61), "%3", "b", Payload(b""))
+    for _ in range(2):  # The inbox refuses it, since as many values did not come.
+        assert job.received(claimed) is claimed
+    announced = AnnouncedResults()
+    for number in range(2 * announced_results.MOST_RECENT + 2):
+        assert announced.add("%1", (0, number * 2**40, 0))
+    assert not announced.add("%1", (0, 2**40, 0))

@@ -12,6 +12,8 @@ MOST_RECENT = 4096
 """Lists of one top-level frame that are kept as such."""
 
 _LARGEST = 2**32 - 1
+_WIDEST_GAP = 2**20
+"""Iterations without results that may stand as zeros; a peer may name any number."""
 
 
 class AnnouncedResults:
@@ -90,8 +92,10 @@ class _OfFrame:
             node, rest = key
             count = _whole(self.recent[key])
             if count and len(rest) > 1:
-                del self.recent[key]
                 counts = self._settled.setdefault((node, rest[:-1]), array("I"))
+                if rest[-1] - len(counts) > _WIDEST_GAP:
+                    continue
+                del self.recent[key]
                 counts.extend(0 for _ in range(rest[-1] + 1 - len(counts)))
                 counts[rest[-1]] = count
         self._most = max(MOST_RECENT, 2 * len(self.recent))

@@ -25,6 +25,7 @@ from dfmesh.engine.messages import (
     YieldPackage,
     YieldPackages,
 )
+from dfmesh.engine.portions import PORTION_VALUES
 from dfmesh.engine.site_loss import lost_failures, with_advice
 from dfmesh.netir import Frame, NetIR
 
@@ -136,6 +137,8 @@ class SubmittedJob:
         return msgspec.structs.replace(packages, left_out=tuple(known)) if known else packages
 
     def _known(self, node: str, frames: FrameRun) -> Sequence[int]:
+        if len(frames) > PORTION_VALUES:  # Of no site of ours: who takes them in holds them against the values.
+            return ()
         if frames[0][:1] not in self._sets:
             return range(len(frames))
         known = self._announced.add_all(node, frames)
