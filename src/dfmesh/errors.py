@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dfmesh.shown_text import shown, shown_line
+from dfmesh.user_lines import user_traceback
 
 _FURTHER_LINES = " " * 6
 """What the further lines of a message of somebody's code begin with."""
@@ -20,6 +21,10 @@ class DfmeshError(Exception):
     """
 
     shows_no_value = False
+
+    def _render_traceback_(self) -> list[str]:
+        """Tell IPython what to show of it: the user's lines, not those of dfmesh."""
+        return user_traceback(self)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -225,7 +230,7 @@ class JobError(DfmeshError):
             shown.append(f"  ... and {count - 10} more (see .errors)")
         traced = next((index for index, error in enumerate(self.errors) if error.traceback), None)
         if traced is not None:
-            shown.append(f"  full traceback: job.errors[{traced}].traceback")
+            shown.append(f"  full traceback: errors[{traced}].traceback of this error")
         super().__init__("\n".join([f"job {job_id} failed: {count} error{'s' * (count != 1)}", *shown]))
 
 

@@ -49,7 +49,7 @@ def test_the_line_of_the_adapters_own_code_is_named(fail: Fail, how: str, place:
     error = fail(how)
     assert error.errors[0].raised_at == place
     assert f"{error.errors[0].message} [{place}]" in str(error)
-    assert str(error).endswith("full traceback: job.errors[0].traceback")
+    assert str(error).endswith("full traceback: errors[0].traceback of this error")
 
 
 def test_what_an_exception_was_raised_from_is_told(fail: Fail) -> None:

@@ -1,6 +1,6 @@
 """The pipeline language."""
 
-from dfmesh.api.blocks import Block, Collect, Else, ForEach, If, Reduce, TryFromCache, WriteToCache
+from dfmesh.api.blocks import Block, Else, If, blocks_of
 from dfmesh.api.building import (
     LARGEST_NUMBER,
     NodeId,
@@ -10,6 +10,7 @@ from dfmesh.api.building import (
     number_fits,
     user_location,
 )
+from dfmesh.api.caching import TryFromCache, WriteToCache
 from dfmesh.api.conditions import (
     And,
     Comparison,
@@ -24,6 +25,7 @@ from dfmesh.api.conditions import (
     NotEqual,
     Or,
 )
+from dfmesh.api.loops import Collect, ForEach, Reduce
 from dfmesh.api.operation import RESERVED_PARAMETERS, Operation, Parameter, did_you_mean, operation_class
 from dfmesh.api.pipeline import Pipeline
 from dfmesh.api.references import NO_DEFAULT, NodeRef, PlaceParam, Value, with_references
@@ -78,6 +80,7 @@ __all__ = [
     "Value",
     "WriteToCache",
     "Yield",
+    "blocks_of",
     "did_you_mean",
     "find_references",
     "is_unicode",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from contextvars import ContextVar
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dfmesh.errors import Fault, PipelineError, SourceLocation
+from dfmesh.user_lines import is_own, shown_file
 
 if TYPE_CHECKING:
     from dfmesh.api.blocks import Block
@@ -21,8 +21,6 @@ MAX_ID_NUMBER = 2**53
 """Beyond it, JSON numbers are not exact everywhere."""
 
 OPEN_BLOCKS: ContextVar[tuple[Block, ...]] = ContextVar("dfmesh_open_blocks", default=())
-
-_PACKAGE = str(Path(__file__).resolve().parents[1])
 
 
 def node_text(node: NodeId) -> str:
@@ -66,18 +64,9 @@ def number_fits(number: int) -> bool:
 def user_location() -> SourceLocation:
     """Find the innermost line on the call stack that is not dfmesh's own."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and is_own(frame.f_code.co_filename):
         frame = frame.f_back
-    return SourceLocation(_shown_file(frame.f_code.co_filename), frame.f_lineno)
-
-
-def _shown_file(file: str) -> str:
-    """Name a cell of a notebook as its author sees it, `Cell In[3]`; a kernel compiles cells as files of its own."""
-    if "ipykernel_" not in file and not file.startswith("<ipython-input"):
-        return file
-    get_shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)
-    name = getattr(getattr(get_shell(), "compile", None), "format_code_name", lambda _: None)(file)
-    return " ".join(name) if name else file
+    return SourceLocation(shown_file(frame.f_code.co_filename), frame.f_lineno)
 
 
 def current_block(what: str) -> Block:

@@ -12,10 +12,12 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from dfmesh.api.blocks import Block, Collect, Else, ForEach, If, Reduce, TryFromCache, WriteToCache
+from dfmesh.api.blocks import Block, Else, If
 from dfmesh.api.building import NodeId, node_text
+from dfmesh.api.caching import TryFromCache, WriteToCache
 from dfmesh.api.document_marks import MAX_BLOCKS, PACKAGE
 from dfmesh.api.document_values import ValueReader, shown, shown_key, text_problem
+from dfmesh.api.loops import Collect, ForEach, Reduce
 from dfmesh.api.operation import RESERVED_PARAMETERS, Operation, did_you_mean, undeclared_operation
 from dfmesh.api.pipeline import Pipeline
 from dfmesh.api.references import NO_DEFAULT

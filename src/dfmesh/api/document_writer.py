@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dfmesh import values
-from dfmesh.api.blocks import Collect, ForEach, If, Reduce, TryFromCache, WriteToCache
+from dfmesh.api.blocks import If
 from dfmesh.api.building import NodeId
+from dfmesh.api.caching import TryFromCache, WriteToCache
 from dfmesh.api.conditions import Comparison, Condition, Logic
 from dfmesh.api.document_marks import (
     ADVISE,
@@ -18,6 +19,7 @@ from dfmesh.api.document_marks import (
     PLACE_PARAM,
     looks_like_mark,
 )
+from dfmesh.api.loops import Collect, ForEach, Reduce
 from dfmesh.api.operation import Operation
 from dfmesh.api.pipeline import Pipeline
 from dfmesh.api.references import NO_DEFAULT, NodeRef, PlaceParam
@@ -37,6 +39,7 @@ def write_document(pipeline: Pipeline) -> dict[str, Any]:
         PipelineError: it has statements that are wrong in themselves, or values that cannot be written.
     """
     writer = _Writer(pipeline.identity)
+    writer.faults += pipeline.faults
     body = writer.block(pipeline.body)
     if writer.faults:
         raise PipelineError("the pipeline cannot be written as a document", writer.faults)

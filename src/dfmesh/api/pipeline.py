@@ -9,12 +9,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
-from dfmesh.api.blocks import Block, If
+from dfmesh.api.blocks import Block, blocks_of
 from dfmesh.api.building import OPEN_BLOCKS, NodeId, user_location
 from dfmesh.api.files import MEBIBYTE, read_file
 from dfmesh.api.references import NO_DEFAULT, PlaceParam
 from dfmesh.api.statements import Statement
 from dfmesh.errors import Fault, PipelineError, SourceLocation
+from dfmesh.user_lines import shown_file
 
 if TYPE_CHECKING:
     from dfmesh.api.subpipeline import SubPipelineValues
@@ -49,6 +50,7 @@ class Pipeline(Block):
         body: The statements.
         location: Where the user wrote it; None if it was read from a document.
         identity: Tells it from all others; copies of it have the same.
+        faults: What was already seen to be wrong when it was written; reported by the validator.
     """
 
     def __init__(
@@ -65,7 +67,8 @@ class Pipeline(Block):
         self.mode: Literal["execute", "discovery"] = mode
         self.api_version = api_version
         self.body: list[Statement] = []
-        self.location: SourceLocation | None = user_location()
+        self.location = user_location()
+        self.faults: list[Fault] = []
         self.identity = os.urandom(8)
         self._next_id = 0
         self._passed_on: list[PlaceParam] = []
@@ -82,6 +85,10 @@ class Pipeline(Block):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         super().__exit__(kind, error, traceback)
+        if kind is not None and traceback is not None:
+            here = SourceLocation(shown_file(traceback.tb_frame.f_code.co_filename), traceback.tb_lineno)
+            what = f"the pipeline was left here by an error ({kind.__name__}), so that statements may be missing"
+            self.faults.append(Fault(what, here, hint="mend that, and write the whole pipeline anew"))
 
     def __call__(self, /, **arguments: Any) -> SubPipelineValues:
         """Use this pipeline as a statement of the one that is being written.
@@ -203,7 +210,5 @@ def _printable(name: str) -> str:
 def _walk(block: Block) -> Iterator[Statement]:
     for statement in block.body:
         yield statement
-        if isinstance(statement, Block):
-            yield from _walk(statement)
-        if isinstance(statement, If) and statement.otherwise is not None:
-            yield from _walk(statement.otherwise)
+        for inner in blocks_of(statement):
+            yield from _walk(inner)

@@ -10,9 +10,11 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dfmesh.api.blocks import Block, Collect, ForEach, If, Reduce, TryFromCache, WriteToCache
+from dfmesh.api.blocks import Block, If
 from dfmesh.api.building import OPEN_BLOCKS, NodeId, current_block, current_pipeline, user_location
+from dfmesh.api.caching import TryFromCache, WriteToCache
 from dfmesh.api.conditions import Comparison, Condition, Logic
+from dfmesh.api.loops import Collect, ForEach, Reduce
 from dfmesh.api.operation import Operation, did_you_mean
 from dfmesh.api.references import NO_DEFAULT, NodeRef, Origin, PlaceParam, with_references
 from dfmesh.api.statements import Choose, Statement, Yield, find_references
@@ -56,6 +58,10 @@ def inline(pipeline: Pipeline, arguments: dict[str, Any]) -> SubPipelineValues:
         PipelineError: no pipeline is being written, or the arguments do not fit.
     """
     block = current_block(pipeline.name or "a sub-pipeline")
+    if pipeline is current_pipeline():
+        raise _misuse([Fault("a pipeline is called in itself", user_location(), hint="call another one")])
+    if pipeline.faults:
+        raise _misuse(pipeline.faults)
     for reference in find_references(with_references(list(arguments.values()))):
         if isinstance(reference, PlaceParam):
             current_pipeline().note_passed_on(reference)
@@ -76,8 +82,12 @@ def _bound(pipeline: Pipeline, arguments: dict[str, Any]) -> dict[str, Any]:
             faults.append(Fault(f"the sub-pipeline needs the parameter {name!r}", here, hint=f"give {name}=..."))
         bound.setdefault(name, parameter.default)
     if faults:
-        raise PipelineError("the sub-pipeline cannot be used like this", faults)
+        raise _misuse(faults)
     return bound
+
+
+def _misuse(faults: list[Fault]) -> PipelineError:
+    return PipelineError("the sub-pipeline cannot be used like this", faults)
 
 
 class _Inlining:
@@ -168,7 +178,7 @@ class _Inlining:
                 statement.location,
                 hint="join the branches with Choose and yield the outcome",
             )
-            raise PipelineError("the sub-pipeline cannot be used like this", [fault])
+            raise _misuse([fault])
         value = self._value(statement.value)
         for loop in reversed(self._loops):
             value = loop.collect(value).to_reference()
@@ -220,4 +230,4 @@ def _selected(argument: Any, parameter: PlaceParam) -> Any:
         return select(argument, parameter.select)
     except SelectorError as error:
         fault = Fault(f"{parameter!r}: {error}", user_location())
-        raise PipelineError("the sub-pipeline cannot be used like this", [fault]) from None
+        raise _misuse([fault]) from None

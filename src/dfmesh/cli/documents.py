@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dfmesh.cli.failures import CommandError, UsageError, near_text
 from dfmesh.cli.own_output import own_standard_output
 from dfmesh.errors import DfmeshError
+from dfmesh.user_lines import is_own
 
 if TYPE_CHECKING:
     from dfmesh.api import Pipeline
@@ -141,11 +142,10 @@ def _call(build: Any, federation: Federation, path: Path) -> Any:
 
 def _script_error(error: BaseException, path: Path) -> CommandError:
     """Say what the user's code raised, and by which of the user's own lines; dfmesh's are left out."""
-    own = str(Path(__file__).resolve().parents[1])
     frames = [
         f"  {near_text(frame.filename)}:{frame.lineno}: {frame.line or ''}"
         for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith((own, "<frozen"))
+        if not (is_own(frame.filename) or frame.filename.startswith("<frozen"))
     ]
     said = "".join(traceback.format_exception_only(error)).strip()
     return CommandError("\n".join([f"{path} raised an exception", *frames, f"  {said}"]))

@@ -22,8 +22,7 @@ from dfmesh.errors import (
     SourceLocation,
 )
 from dfmesh.shown_text import shown, shown_line
-
-_OWN = Path(__file__).resolve().parents[1]
+from dfmesh.user_lines import is_own
 
 EXIT_FAULTS = 1
 EXIT_USAGE = 2
@@ -76,7 +75,7 @@ def _own_warnings_shown() -> Iterator[None]:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        if Path(filename).is_relative_to(_OWN):
+        if is_own(filename):
             print(f"warning: {shown(str(message))}", file=file or sys.stderr)
         else:
             show_others(message, category, filename, lineno, file, line)

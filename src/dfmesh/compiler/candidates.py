@@ -9,15 +9,10 @@ from dfmesh.config import FederationConfig
 def candidates(statement: Operation | Reduce, federation: FederationConfig) -> tuple[str, ...]:
     """Give the sites that offer an operation, take its arguments, and that the user allows, in declared order."""
     name = operation_name(statement.operation, federation)
-    offering = federation.offers(name, statement.provider)
-    allowed = allowed_sites(statement)
+    offering = federation.offers(name, statement.provider, allowed_sites(statement))
     own = {parameter.name for parameter in federation.operations[name].parameters}
     extra = set(statement.arguments) - own
-    return tuple(
-        site
-        for site in offering
-        if (allowed is None or site in allowed) and extra <= exposed(statement, federation, site)
-    )
+    return tuple(site for site in offering if not extra or extra <= exposed(statement, federation, site))
 
 
 def allowed_sites(statement: Operation | Reduce) -> list[str] | None:

@@ -111,9 +111,9 @@ class CallChecker:
             self.fault(statement, f"{name}: provider={provider!r}", "give the name of a provider")
             return False
         allowed = allowed_sites(statement)
-        offering = self.federation.offers(name, statement.provider)
-        if self.discovery or any(allowed is None or site in allowed for site in offering):
+        if self.discovery or self.federation.offers(name, statement.provider, allowed):
             return True
+        offering = self.federation.offers(name, statement.provider)
         where = f"provider {statement.provider!r} of " if statement.provider else ""
         which = "any site" if allowed is None else " or ".join(map(repr, allowed))
         hint = f"it is offered by {', '.join(offering)}" if offering else self._other_interfaces(name)
@@ -245,9 +245,7 @@ class CallChecker:
         return [parameter for adapter in adapters for parameter in adapter.exposed if parameter.name == key]
 
     def _offering(self, statement: Operation | Reduce, name: str) -> list[str]:
-        allowed = allowed_sites(statement)
-        offering = self.federation.offers(name, statement.provider)
-        return [site for site in offering if allowed is None or site in allowed]
+        return self.federation.offers(name, statement.provider, allowed_sites(statement))
 
     def _exposed(self, statement: Operation | Reduce, site: str) -> set[str]:
         return exposed(statement, self.federation, site)

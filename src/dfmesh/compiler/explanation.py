@@ -79,7 +79,7 @@ class Link:
     size: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """Where everything runs, and why.
 
@@ -203,9 +203,9 @@ class Explanation:
             return f"  n{source} --> n{row.index}"
         return f'  n{source} -->|"{bytes_text(size)}"| n{row.index}'
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """Write it as a table."""
-        return self.to_text()
+        return self.to_text().rstrip("\n")
 
     def _repr_html_(self) -> str:
         """Show a table in notebooks."""

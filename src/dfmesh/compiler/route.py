@@ -87,12 +87,12 @@ class _Routing:
         routes = self.routes()
         for node in self.graph.nodes:
             self.parts[self.sites[node.index]].transitions.append(self.transition(node, routes[node.index]))
-        scopes = self.scopes()
+        scopes = self.scopes_by_site(self.scopes())
         return {
             site: NetIR(
                 site=site,
                 homesite=self.homesite,
-                scopes=tuple(self.scopes_at(site, scopes)),
+                scopes=tuple(scopes[site]),
                 transitions=tuple(part.transitions),
                 arrivals=part.arrivals,
                 parameters={name: tuple(part.parameters[name]) for name in sorted(part.parameters)},
@@ -172,8 +172,12 @@ class _Routing:
             for scope in self.graph.scopes
         ]
 
-    def scopes_at(self, site: str, scopes: list[Scope]) -> list[Scope]:
-        return [scope for scope in scopes if site in scope.participants or site == scope.head_site]
+    def scopes_by_site(self, scopes: list[Scope]) -> dict[str, list[Scope]]:
+        known: dict[str, list[Scope]] = {site: [] for site in self.parts}
+        for scope in scopes:
+            for site in {*scope.participants, scope.head_site}:
+                known[site].append(scope)
+        return known
 
 
 def _with_selectors(action: Action, selectors: dict[int, Selector]) -> Action:

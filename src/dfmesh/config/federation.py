@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -104,17 +105,23 @@ class FederationConfig:
             for interface in (site.interface, *(provider.interface for provider in site.providers.values()))
         )
 
-    def offers(self, operation: str, provider: str | None = None) -> list[str]:
+    def offers(
+        self, operation: str, provider: str | None = None, among: Collection[str] | None = None
+    ) -> list[str]:
         """Tell which sites offer an operation.
 
         Args:
             operation: Its name.
             provider: Provider that shall offer it; None for the sites' own interfaces.
+            among: Sites that are asked about; None for all.
 
         Returns:
             Names of sites, in declared order.
         """
-        return [name for name, site in self.sites.items() if operation in (site.adapters_of(provider) or {})]
+        asked: Iterable[str] = self.sites
+        if among is not None:  # One site of thousands is not looked for among all of them.
+            asked = filter(self.sites.__contains__, among) if len(among) == 1 else filter(set(among).__contains__, asked)
+        return [name for name in asked if operation in (self.sites[name].adapters_of(provider) or {})]
 
     def adapter(self, site: str, operation: str, provider: str | None = None) -> AdapterSpec:
         """Give the adapter that carries out an operation at a site.

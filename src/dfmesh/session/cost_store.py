@@ -93,6 +93,9 @@ class CostStore:
                 lambda known: NOTHING_MEASURED if operation is None else known.joined(pending).without(operation)
             )
 
+    def __repr__(self) -> str:
+        return f"<CostStore {str(self.path)!r}>"
+
     def _fold(self) -> None:
         pending, self._pending = self._pending, NOTHING_MEASURED
         self._change(lambda known: known.joined(pending))

@@ -71,7 +71,7 @@ class FieldOptions:
                 yield f"{site}: {message}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NodeDiscovery:
     """One operation of the pipeline.
 
@@ -206,11 +206,11 @@ class NodeDiscovery:
             "choices": {site: _tree_document(self.tree(site)) for site, answer in self.answers.items() if answer.paths},
         }
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return "\n".join(self.lines())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DiscoveryResult:
     """What `session.discover` gives.
 
@@ -268,7 +268,7 @@ class DiscoveryResult:
         """Give it as JSON text."""
         return json.dumps(self.to_document(), indent=indent)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return "\n".join(str(node) for node in self)
 
 

@@ -105,7 +105,7 @@ class PathPart:
                 return "ending the job"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Prediction:
     """How a run is expected to go.
 
@@ -214,9 +214,9 @@ class Prediction:
         lines += [f"assumed: {assumption}" for assumption in self.assumptions]
         return "\n".join(lines) + "\n"
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """Write it as text."""
-        return self.to_text()
+        return self.to_text().rstrip("\n")
 
     def _repr_html_(self) -> str:
         """Show tables in notebooks."""
