@@ -4,6 +4,7 @@
 python3 run.py demo      set up, run the weather day, say where the maps and the page are
 python3 run.py test      set up, run the tests, several at a time; further arguments go to pytest (-n 0: one at a time)
 python3 run.py check     set up, check format, lint, types
+python3 run.py reference set up, write the reference of all public names, from their docstrings, to reference/
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 ENVIRONMENT = Path(os.environ.get("DFMESH_VENV", ROOT / ".venv"))
 PYTHON = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+REFERENCE = ("-m", "pdoc", "--docformat", "google", "--no-show-source", "dfmesh")
 
 
 def main(arguments: list[str]) -> int:
     """Run the command that the first argument names; further ones go to it."""
-    commands = {"demo": demo, "test": test, "check": check}
+    commands = {"demo": demo, "test": test, "check": check, "reference": reference}
     if sys.version_info < (3, 11):
         print(f"dfmesh needs Python 3.11 or newer, this is {sys.version.split()[0]}", file=sys.stderr)
         return 2
@@ -53,6 +55,12 @@ def check(_more: list[str]) -> int:
         python("-m", "mypy"),
     ]
     return max(results)
+
+
+def reference(_more: list[str]) -> int:
+    """Write the reference."""
+    set_up("dev")
+    return python(*REFERENCE, "--output-directory", str(ROOT / "reference"))
 
 
 def set_up(extra: str) -> None:

@@ -11,6 +11,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "dfmesh"
 
 LAYERS = {
     "shown_text": 0,
+    "text_tables": 0,
     "user_lines": 0,
     "errors": 0,
     "processes": 1,

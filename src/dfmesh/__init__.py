@@ -43,8 +43,9 @@ if TYPE_CHECKING:
         TryFromCache,
         Yield,
     )
+    from dfmesh.compiler import CompiledPipeline, Explanation
     from dfmesh.config import FederationConfig
-    from dfmesh.engine.adapters import CallStopped, ThisCall, this_call
+    from dfmesh.engine.adapters import CallStopped, Provider, Site, ThisCall, this_call
     from dfmesh.engine.discovery import (
         AdvisedDateRange,
         AdvisedDict,
@@ -73,16 +74,25 @@ if TYPE_CHECKING:
     )
     from dfmesh.session import (
         DiscoveryResult,
+        ErrorToken,
         Federation,
+        Host,
         Job,
+        JobLog,
+        JobProgress,
         JobStatus,
+        JobSummary,
+        LogLine,
+        NodeDiscovery,
         Prediction,
         ResultItem,
         Results,
         Session,
+        SimulationResult,
+        StopToken,
         simulate,
     )
-    from dfmesh.values import PickledObject, register_type
+    from dfmesh.values import PickledObject, empty_array, from_json, register_type, to_json
 
 __version__ = "0.1.0"
 
@@ -91,8 +101,9 @@ _HOME = {
         "Advise And BestOf Choose Else Equal ForEach GreaterThan GreaterThanOrEqual If LessThan LessThanOrEqual "
         "NodeRef Not NotEqual Operation Or Pipeline PlaceParam TryFromCache Yield"
     ),
+    "dfmesh.compiler": "CompiledPipeline Explanation",
     "dfmesh.config": "FederationConfig",
-    "dfmesh.engine.adapters": "CallStopped ThisCall this_call",
+    "dfmesh.engine.adapters": "CallStopped Provider Site ThisCall this_call",
     "dfmesh.engine.discovery": (
         "AdvisedDateRange AdvisedDict AdvisedError AdvisedLiteral AdvisedOneOf AdvisedSubsetOf AdvisedValue Okay "
         "advisor_of field_advisor"
@@ -101,8 +112,11 @@ _HOME = {
         "ConfigError DfmeshError Fault IterationError JobCancelledError JobError OperationFailure PipelineError "
         "SessionError SourceLocation ValueDecodingError ValueEncodingError"
     ),
-    "dfmesh.session": "DiscoveryResult Federation Job JobStatus Prediction ResultItem Results Session simulate",
-    "dfmesh.values": "PickledObject register_type",
+    "dfmesh.session": (
+        "DiscoveryResult ErrorToken Federation Host Job JobLog JobProgress JobStatus JobSummary LogLine NodeDiscovery "
+        "Prediction ResultItem Results Session SimulationResult StopToken simulate"
+    ),
+    "dfmesh.values": "PickledObject empty_array from_json register_type to_json",
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names.split()}
 
@@ -119,25 +133,34 @@ __all__ = [
     "BestOf",
     "CallStopped",
     "Choose",
+    "CompiledPipeline",
     "ConfigError",
     "DfmeshError",
     "DiscoveryResult",
     "Else",
     "Equal",
+    "ErrorToken",
+    "Explanation",
     "Fault",
     "Federation",
     "FederationConfig",
     "ForEach",
     "GreaterThan",
     "GreaterThanOrEqual",
+    "Host",
     "If",
     "IterationError",
     "Job",
     "JobCancelledError",
     "JobError",
+    "JobLog",
+    "JobProgress",
     "JobStatus",
+    "JobSummary",
     "LessThan",
     "LessThanOrEqual",
+    "LogLine",
+    "NodeDiscovery",
     "NodeRef",
     "Not",
     "NotEqual",
@@ -150,11 +173,15 @@ __all__ = [
     "PipelineError",
     "PlaceParam",
     "Prediction",
+    "Provider",
     "ResultItem",
     "Results",
     "Session",
     "SessionError",
+    "SimulationResult",
+    "Site",
     "SourceLocation",
+    "StopToken",
     "ThisCall",
     "TryFromCache",
     "ValueDecodingError",
@@ -162,10 +189,13 @@ __all__ = [
     "Yield",
     "__version__",
     "advisor_of",
+    "empty_array",
     "field_advisor",
+    "from_json",
     "register_type",
     "simulate",
     "this_call",
+    "to_json",
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from dfmesh import (
     Choose,
     Else,
     Equal,
+    FederationConfig,
     ForEach,
     GreaterThan,
     If,
@@ -31,6 +33,7 @@ from dfmesh import (
     Yield,
 )
 from dfmesh.api import NO_DEFAULT, Comparison, Logic, NodeRef, Parameter, Reduce, find_references, operation_class
+from dfmesh.compiler import validate
 from dfmesh.netir import Field, Item, Port
 
 
@@ -246,14 +249,43 @@ def test_a_pipeline_can_be_continued() -> None:
     assert [statement.node_id for statement in pipeline.body] == [0, 1]
 
 
+def test_a_block_is_written_in_one_piece() -> None:
+    with Pipeline() as pipeline:
+        with ForEach([1]) as item:
+            with pytest.raises(PipelineError, match=r"this ForEach \(.*\) has its statements already"), item:
+                Yield(1)
+            Yield(2)
+        Yield(3)
+    assert [type(statement) for statement in pipeline.body] == [ForEach, Yield]
+
+
+def test_a_pipeline_that_was_left_by_an_error_is_not_run(calc: FederationConfig) -> None:
+    with contextlib.suppress(ZeroDivisionError), Pipeline() as pipeline:
+        Yield(1)
+        1 / 0
+    with pytest.raises(PipelineError, match=r"test_api_language.py:\d+: the pipeline was left here by an error"):
+        validate(pipeline, calc)
+    with pytest.raises(PipelineError, match="was left here"), Pipeline():
+        pipeline()
+    with pytest.raises(PipelineError, match="was left here"):
+        pipeline.model_dump_json()
+
+
+def test_a_pipeline_is_not_called_in_itself(ops: Any) -> None:
+    with Pipeline() as pipeline:
+        ops.calc.Add(a=1, b=2)
+        with pytest.raises(PipelineError, match="is called in itself"):
+            pipeline()
+
+
 def test_else_belongs_to_the_if_before_it() -> None:
     with Pipeline() as pipeline:
         with If(True) as branch:
             Yield(1)
         with Else():
             Yield(2)
-        for _ in range(2):
-            with pytest.raises(PipelineError, match="no If right before it"):
+        for expected in ("has an Else already", "no If right before it"):
+            with pytest.raises(PipelineError, match=expected):
                 Else()
             Yield(3)
     assert branch.otherwise is not None

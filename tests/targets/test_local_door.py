@@ -96,3 +96,36 @@ def test_who_is_announced_later_is_taken(monkeypatch: pytest.MonkeyPatch) -> Non
         door.close()
 
     asyncio.run(test())
+
+
+def test_a_connection_of_a_peer_that_has_died_is_not_taken_for_one_of_its_next_life() -> None:
+    """It waits in the system's queue, or for its ticket to be read, while we are told of the loss."""
+
+    async def test() -> None:
+        came: list[int] = []
+        door = Door(lambda _peer, connection, life: (connection.close(), came.append(life)), pytest.fail)
+        door.expect("us", 1, TICKET)
+        with socket.create_connection(("127.0.0.1", door.port)) as old:
+            old.send(TICKET)
+        door.forget("us")
+        while not (door._unknown or came):  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.01)
+        assert came == []
+        door.close()
+
+    asyncio.run(test(), debug=True)
+
+
+def test_a_call_to_a_peer_that_has_died_is_given_up() -> None:
+    async def test() -> None:
+        happened: list[str] = []
+        door = Door(lambda *_: happened.append("answered"), lambda *_: happened.append("failed"))
+        with socket.create_server(("127.0.0.1", 0)) as listener:  # Its system takes calls for it.
+            door.call("us", 1, TICKET, listener.getsockname()[1])
+            door.forget("us")
+            while door._tasks:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.01)
+        assert happened == []
+        door.close()
+
+    asyncio.run(test(), debug=True)

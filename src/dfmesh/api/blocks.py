@@ -34,8 +34,10 @@ class Block:
         if self.entered:
             kind = type(self).__name__
             what = f"this {kind} ({self.location}) has its statements already"
-            hint = f"make a new one, `with {kind}(...)`, or put them all into one block"
-            raise PipelineError(f"a {kind} is written in one piece", [Fault(what, user_location(), hint=hint)])
+            hint = "put all of them into one block"
+            raise PipelineError(
+                f"the block of {kind} is written in one piece", [Fault(what, user_location(), hint=hint)]
+            )
         self.entered = True
         self.inside = (*OPEN_BLOCKS.get(), self)
         self._token = OPEN_BLOCKS.set(self.inside)
@@ -96,15 +98,13 @@ class Else(Block):
             fault = Fault("Else has no If right before it", here, hint="write `with If(...):` first")
             raise PipelineError("this Else belongs to nothing", [fault])
         if last.otherwise is not None:
-            fault = Fault("the If before it has an Else already", here, hint="put all of it into one, or nest another If")
+            fault = Fault("the If before it has an Else already", here, hint="put all of it into that one")
             raise PipelineError("this Else is one too many", [fault])
         last.otherwise = self
 
 
 def blocks_of(statement: Statement) -> tuple[Block, ...]:
     """Give the blocks of a statement: none, its own, or its own and that of its Else."""
-    if not isinstance(statement, Block):
-        return ()
-    if isinstance(statement, If) and statement.otherwise is not None:
-        return statement, statement.otherwise
-    return (statement,)
+    if isinstance(statement, If):
+        return (statement,) if statement.otherwise is None else (statement, statement.otherwise)
+    return (statement,) if isinstance(statement, Block) else ()

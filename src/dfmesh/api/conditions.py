@@ -103,7 +103,11 @@ class Logic(Condition):
 
     def __init__(self, *operands: Any, operator: str) -> None:
         super().__init__(operator)
-        self.operands = tuple(with_references(operand) for operand in operands)
+        given = [with_references(operand) for operand in operands]
+        # `a | b | c ...` is one `or` of all, however many there are, and not one inside the other.
+        self.operands = tuple(
+            inner for operand in given for inner in (operand.operands if _is_same(operand, operator) else (operand,))
+        )
 
     def __repr__(self) -> str:
         if self.operator == "not":
@@ -136,6 +140,10 @@ class Not(Logic):
 
     def __init__(self, exp: Any) -> None:
         super().__init__(exp, operator="not")
+
+
+def _is_same(operand: Any, operator: str) -> bool:
+    return isinstance(operand, Logic) and operand.operator == operator != "not"
 
 
 def _flat(operands: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -131,6 +131,8 @@ def _signature(names: Sequence[str]) -> str:
 _MOST_LIKENED = 2000
 """Names among which a misspelled one is looked for, and characters that it may have: both take time."""
 
+_MOST_LISTED = 12
+
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
     """Suggest what a misspelled name may stand for, and list what there is.
@@ -142,7 +144,8 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
     close = get_close_matches(name, known, n=1) if len(name) <= _MOST_LIKENED >= len(known) else None
     if close:
         return f"did you mean {close[0]!r}?"
-    return f"there is {', '.join(sorted(known)[:12])}" if known else "there is none"
+    more = f" and {len(known) - _MOST_LISTED} more" if len(known) > _MOST_LISTED else ""
+    return f"there is {', '.join(sorted(known)[:_MOST_LISTED])}{more}" if known else "there is none"
 
 
 def operation_class(

@@ -41,7 +41,8 @@ class Explains(Protocol[T_co]):
 class Pipeline(Block):
     """A pipeline under construction or ready to run.
 
-    Use it as a context; operations, yields and blocks created inside become its statements.
+    Use it as a context; operations, yields and blocks created inside become its statements. A further `with` adds to
+    them.
 
     Attributes:
         name: What people call it.
@@ -79,6 +80,7 @@ class Pipeline(Block):
                 "a pipeline is being written inside another", user_location(), hint="close the outer one first"
             )
             raise PipelineError("pipelines do not nest", [fault])
+        self.entered = False  # Unlike other blocks, it may be continued.
         return super().__enter__()
 
     def __exit__(

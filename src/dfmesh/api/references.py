@@ -10,6 +10,7 @@ from dfmesh.api.making import Making, making
 from dfmesh.api.no_value import NoValueYet
 from dfmesh.errors import SourceLocation
 from dfmesh.netir import Field, Item, Port, Selector
+from dfmesh.values.plain import MAX_DEPTH
 
 if TYPE_CHECKING:
     from dfmesh.api.blocks import Block
@@ -196,23 +197,25 @@ def _logic(operator: str, *operands: object) -> Logic:
     return Logic(*operands, operator=operator)
 
 
-def with_references(value: Any, blocks: tuple[Block, ...] | None = None) -> Any:
+def with_references(value: Any, blocks: tuple[Block, ...] | None = None, depth: int = 0) -> Any:
     """Copy a value with the statements inside its lists, tuples and dictionaries replaced by references to them.
 
     Args:
         value: What the user gave.
         blocks: The blocks in which the statement stands that it is given to, the outermost first; None for those
             that are open.
+        depth: In how many lists, tuples and dictionaries it stands.
     """
     if isinstance(value, NoValueYet):
         reference = value.to_reference() if isinstance(value, Value) else value
         made: Making | None = getattr(reference, "made", None)
         return reference if made is None else made.seen_from(reference, OPEN_BLOCKS.get() if blocks is None else blocks)
     kind = type(value)
-    if kind is list:
-        return [with_references(item, blocks) for item in value]
-    if kind is tuple:
-        return tuple(with_references(item, blocks) for item in value)
+    if kind not in (list, tuple, dict) or depth > MAX_DEPTH:  # The validator refuses what is nested deeper.
+        return value
+    depth += 1
     if kind is dict:
-        return {with_references(key, blocks): with_references(item, blocks) for key, item in value.items()}
-    return value
+        return {
+            with_references(key, blocks, depth): with_references(item, blocks, depth) for key, item in value.items()
+        }
+    return kind(with_references(item, blocks, depth) for item in value)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from dfmesh.api.building import NodeId, current_block, current_pipeline, node_text, user_location
 from dfmesh.api.conditions import Comparison, Condition, Logic
 from dfmesh.api.references import NodeRef, Origin, PlaceParam, Value, with_references
 from dfmesh.errors import Fault, SourceLocation
+from dfmesh.values.plain import MAX_DEPTH
 
 After = "Statement | NodeRef | NodeId | Sequence[Statement | NodeRef | NodeId] | None"
 
@@ -39,6 +41,7 @@ class Statement:
         node_id: Its id, unique in the pipeline.
         after: Ids of statements that must have ended before it starts, though it takes no value from them.
         location: Where the user wrote it; None if it was read from a document.
+        called_at: Where the user called the sub-pipeline that it is of; None if it is of none.
         origin: To which pipeline it belongs.
         foreign: What it names by id although that belongs to another pipeline, each with how it names it.
         faults: What was already seen to be wrong when it was written; reported by the validator.
@@ -57,6 +60,7 @@ class Statement:
         self.faults: list[Fault] = []
         here = user_location()
         self.location: SourceLocation | None = here
+        self.called_at: SourceLocation | None = None
         block = current_block(self.label)
         pipeline = current_pipeline()
         self.node_id: NodeId = pipeline.next_node_id() if node_id is None else node_id
@@ -214,23 +218,29 @@ def condition_of(cond: Any) -> Any:
     return with_references(cond)
 
 
-def find_references(value: Any) -> Iterator[NodeRef | PlaceParam]:
-    """Iterate over the references inside a value or condition, at any depth, in order."""
+def find_references(value: Any, depth: int = 0) -> Iterator[NodeRef | PlaceParam]:
+    """Iterate over the references inside a value or condition, in order, as deep as `with_references` puts them.
+
+    Args:
+        value: The value or condition.
+        depth: In how many lists, tuples, dictionaries and conditions it stands.
+    """
     if isinstance(value, NodeRef | PlaceParam):
         yield value
-    elif isinstance(value, Comparison):
-        yield from find_references(value.left)
-        yield from find_references(value.right)
+        return
+    if isinstance(value, Comparison):
+        parts: Iterable[Any] = (value.left, value.right)
     elif isinstance(value, Logic):
-        for operand in value.operands:
-            yield from find_references(operand)
+        parts = value.operands
     elif type(value) in (list, tuple):
-        for item in value:
-            yield from find_references(item)
+        parts = value
     elif type(value) is dict:
-        for key, item in value.items():
-            yield from find_references(key)
-            yield from find_references(item)
+        parts = chain.from_iterable(value.items())
+    else:
+        return
+    if depth <= MAX_DEPTH:
+        for part in parts:
+            yield from find_references(part, depth + 1)
 
 
 def _node_id(item: Any) -> NodeId:

@@ -10,7 +10,7 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dfmesh.api.blocks import Block, If
+from dfmesh.api.blocks import Block, If, blocks_of
 from dfmesh.api.building import OPEN_BLOCKS, NodeId, current_block, current_pipeline, user_location
 from dfmesh.api.caching import TryFromCache, WriteToCache
 from dfmesh.api.conditions import Comparison, Condition, Logic
@@ -97,6 +97,7 @@ class _Inlining:
         self._arguments = arguments
         self._ids: dict[NodeId, NodeId] = {}
         self._loops: list[ForEach] = []
+        self._called_at = user_location()
         self._around = OPEN_BLOCKS.get()
         self._branches = 0
         self._outputs: dict[str, list[Any]] = {}
@@ -117,22 +118,22 @@ class _Inlining:
         clone = copy.copy(statement)
         clone.node_id = self._ids[statement.node_id] = current_pipeline().next_node_id()
         clone.origin = self._moved(clone.origin)
+        clone.called_at = self._called_at
         clone.after = tuple(self._ids[node] for node in statement.after if node in self._ids)
         self._rewrite(clone)
         target.body.append(clone)
         if isinstance(clone, ForEach):
             clone.belong_to(target)
-        if isinstance(statement, Block) and isinstance(clone, Block):
-            self._copy_body(statement, clone)
+        self._copy_blocks(statement, clone)
 
-    def _copy_body(self, statement: Block, clone: Block) -> None:
+    def _copy_blocks(self, statement: Statement, clone: Statement) -> None:
+        if isinstance(clone, If) and clone.otherwise is not None:
+            clone.otherwise = copy.copy(clone.otherwise)
         if isinstance(clone, ForEach):
             self._loops.append(clone)
         self._branches += not isinstance(clone, ForEach)
-        self._fill(clone, statement)
-        if isinstance(statement, If) and isinstance(clone, If) and statement.otherwise is not None:
-            clone.otherwise = copy.copy(statement.otherwise)
-            self._fill(clone.otherwise, statement.otherwise)
+        for source, block in zip(blocks_of(statement), blocks_of(clone), strict=True):
+            self._fill(block, source)
         self._branches -= not isinstance(clone, ForEach)
         if isinstance(clone, ForEach):
             self._loops.pop()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dfmesh.cli.failures import UsageError
 from dfmesh.compiler.quantity_text import bytes_text, seconds_text
+from dfmesh.text_tables import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -195,7 +196,4 @@ def _print_statements(measured: MeasuredCosts) -> None:
 
 
 def _print_table(before: str, titles: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
-    print(before, end="")
-    for row in (titles, *rows):
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    print(before + "\n".join(aligned([titles, *rows])))

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator
+from typing import Any
 
-from dfmesh import values
 from dfmesh.api import (
-    LARGEST_NUMBER,
     NO_DEFAULT,
     Advise,
     BestOf,
-    Comparison,
     ForEach,
-    Logic,
-    NodeId,
     NodeRef,
     Operation,
     Parameter,
@@ -23,25 +18,17 @@ from dfmesh.api import (
     Statement,
     did_you_mean,
     find_references,
-    is_unicode,
-    number_fits,
 )
 from dfmesh.compiler.candidates import allowed_sites, candidates, exposed, operation_name
-from dfmesh.compiler.check_places import misplaced_references
+from dfmesh.compiler.check_options import at_most, is_int, is_number, shown
+from dfmesh.compiler.layout import Layout
+from dfmesh.compiler.report import Report
 from dfmesh.config import FederationConfig
 from dfmesh.config.fitting import Fit, fit_of
-from dfmesh.errors import ValueEncodingError
 from dfmesh.netir import Port
 
 MOST_ELEMENTS = 10_000
 """Elements of a constant sequence that are checked before the run; the site checks all."""
-
-
-class Report(Protocol):
-    """Notes a fault of a statement."""
-
-    def __call__(self, statement: Statement | None, message: str, hint: str = "") -> None:
-        """Note it."""
 
 
 class CallChecker:
@@ -51,7 +38,7 @@ class CallChecker:
         self,
         federation: FederationConfig,
         report: Report,
-        known: Mapping[NodeId, Statement],
+        layout: Layout,
         *,
         discovery: bool = False,
     ) -> None:
@@ -59,14 +46,14 @@ class CallChecker:
 
         Args:
             federation: What it offers.
-            report: Notes faults.
-            known: The statements of the pipeline, by id.
+            report: Takes the faults.
+            layout: The statements of the pipeline.
             discovery: As in `validate`.
         """
         self.federation = federation
         self.discovery = discovery
-        self.fault = report
-        self._known = known
+        self.fault = report.fault
+        self._layout = layout
         self._fits: dict[int, tuple[Parameter, Fit | None]] = {}
 
     def check(self, statement: Operation | Reduce) -> None:
@@ -218,7 +205,7 @@ class CallChecker:
 
     def _misfit_in_loop(self, element: NodeRef, fit: Fit) -> str:
         """Say which element of a loop does not fit, if what it iterates is known."""
-        loop = self._known.get(element.node)
+        loop = self._layout.known.get(element.node)
         sequence = loop.seq if isinstance(loop, ForEach) else None
         named = ""
         if isinstance(sequence, PlaceParam) and not sequence.select:
@@ -265,64 +252,6 @@ class CallChecker:
                 yield f"{site} takes {', '.join(taken)}"
 
 
-class ValueChecker:
-    """Checks the constants that a user gave."""
-
-    def __init__(self, report: Report) -> None:
-        self.fault = report
-
-    def check(self, statement: Statement, value: Any) -> None:
-        """Check that every constant inside a value can be sent."""
-        if isinstance(value, NodeRef):
-            return
-        if isinstance(value, PlaceParam):
-            self._check_default(statement, value)
-        elif isinstance(value, Comparison | Logic):
-            operands = value.operands if isinstance(value, Logic) else (value.left, value.right)
-            for operand in operands:
-                self.check(statement, operand)
-        elif isinstance(value, Advise):
-            self.fault(statement, f"{statement.label}: Advise() is for session.discover(...)", "give a value")
-        elif _holds_advise(value):
-            self.fault(statement, f"{statement.label}: Advise() stands inside of a value", "ask for the whole value")
-        elif next(find_references(value), None) is None:
-            self._check_sendable(statement, value)
-        else:
-            parts: Sequence[Any] = [*value.keys(), *value.values()] if isinstance(value, dict) else value
-            for part in parts:
-                self.check(statement, part)
-
-    def _check_sendable(self, statement: Statement, value: Any) -> None:
-        try:
-            values.normalise(value)
-        except ValueEncodingError as error:
-            place = next(misplaced_references(value), None)
-            if place is None:
-                self.fault(statement, f"{statement.label} is given a value that cannot be sent to a site: {error}")
-            else:
-                self.fault(statement, f"{statement.label} is given {place.what}", place.hint)
-
-    def _check_default(self, statement: Statement, parameter: PlaceParam) -> None:
-        if not isinstance(parameter.place, str) or not parameter.place or not is_unicode(parameter.place):
-            self.fault(statement, f"{parameter.place!r} cannot be the name of a parameter", "give a text")
-        if parameter.default is NO_DEFAULT:
-            return
-        if next(find_references(parameter.default), None) is not None:
-            what = f"the default of parameter {parameter.place!r} depends on the pipeline itself"
-            self.fault(statement, what, "give a constant, or use Choose")
-            return
-        try:
-            values.normalise(parameter.default)
-        except ValueEncodingError as error:
-            self.fault(statement, f"the default of parameter {parameter.place!r} cannot be sent to a site: {error}")
-
-
-def _holds_advise(value: Any) -> bool:
-    if type(value) in (list, tuple):
-        return any(isinstance(item, Advise) or _holds_advise(item) for item in value)
-    return type(value) is dict and _holds_advise(list(value.values()))
-
-
 def _parameters_hint(name: str, known: list[str]) -> str:
     hint = did_you_mean(name, known)
     return hint if known else "it has no parameters"
@@ -330,26 +259,3 @@ def _parameters_hint(name: str, known: list[str]) -> str:
 
 def _description(parameter: Parameter) -> str:
     return " ".join(parameter.description.split())
-
-
-def is_int(value: Any) -> bool:
-    """Tell whether an option is a whole number that a message can hold."""
-    return isinstance(value, int) and not isinstance(value, bool) and number_fits(value)
-
-
-def at_most(value: Any) -> str:
-    """Say how large an option may be, if it is a whole number that is too large; else nothing."""
-    if isinstance(value, int) and not isinstance(value, bool) and value > LARGEST_NUMBER:
-        return f", at most {LARGEST_NUMBER:,}"
-    return ""
-
-
-def is_number(value: Any) -> bool:
-    """Tell whether an option is a number that a message can hold."""
-    return isinstance(value, float) or is_int(value)
-
-
-def shown(option: Any) -> str:
-    """Show an option in a message, cut to a readable length."""
-    # Python writes no whole number of more than 4300 digits.
-    return "a huge number" if isinstance(option, int) and abs(option) > 10**80 else f"{option!r:.80}"

@@ -16,6 +16,7 @@ from dfmesh.compiler.placement import Alternative, ObjectiveName
 from dfmesh.compiler.quantity_text import bytes_text, count_text, money_text, seconds_text
 from dfmesh.errors import Fault
 from dfmesh.shown_text import shown, shown_line
+from dfmesh.text_tables import aligned, html_table
 
 CLIENT = "client"
 """The receiving end of the last links, those of the results."""
@@ -166,7 +167,7 @@ class Explanation:
 
     def to_text(self) -> str:
         """Give table, links and total as plain text."""
-        lines = _columns([COLUMNS, *self.cells()])
+        lines = aligned([COLUMNS, *self.cells()])
         lines += [
             "",
             *self.link_lines(),
@@ -209,11 +210,8 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """Show a table in notebooks."""
-        head = "".join(f"<th style='text-align:left'>{escape(title)}</th>" for title in COLUMNS)
-        rows = ("".join(f"<td style='text-align:left'>{escape(cell)}</td>" for cell in cells) for cells in self.cells())
-        body = "".join(f"<tr>{row}</tr>" for row in rows)
         links = "<br>".join(escape(line) for line in [*self.link_lines(), self.summary()])
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{links}</p>"
+        return f"{html_table(COLUMNS, self.cells())}<p>{links}</p>"
 
 
 def _next_best(other: Alternative | None) -> str:
@@ -236,11 +234,6 @@ def _mermaid(text: str) -> str:
     """Write any text inside a quoted Mermaid label."""
     codes = {'"': "#quot;", "#": "#35;", "<": "#lt;", ">": "#gt;", "&": "#amp;", "%": "#37;", "`": "#96;"}
     return "".join(codes.get(character, character) for character in shown_line(text.replace("\n", " ")))
-
-
-def _columns(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 __all__ = ["CLIENT", "COLUMNS", "Explanation", "Link", "Row"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dfmesh.compiler.check_calls import shown
+from dfmesh.compiler.check_options import shown
 from dfmesh.config.fitting import Fit
 
 

@@ -27,6 +27,7 @@ from dfmesh.api import (
     TryFromCache,
     WriteToCache,
     Yield,
+    blocks_of,
     find_references,
     node_text,
 )
@@ -299,8 +300,7 @@ class _Lowering:
         """Give the edges that tell the end of a statement, and of all that its block holds."""
         edges = [Edge(self.by_id[statement.node_id].index, Port.DONE, role=Role.TRIGGER)]
         if isinstance(statement, If):
-            blocks = [statement.body, statement.otherwise.body if statement.otherwise else []]
-            for inner in (inner for block in blocks for inner in block):
+            for inner in (inner for block in blocks_of(statement) for inner in block.body):
                 edges += self.ended(inner, scope)
         if isinstance(statement, ForEach):
             edges.append(self.loop_ended(statement, scope))

@@ -163,6 +163,11 @@ class HomeJob:
         """Whether nothing will be sent for this job any more."""
         return self.status in ("finished", "failed", "cancelled", "refused")
 
+    @property
+    def awaits(self) -> str:
+        """What all sites are to answer soon: the start, or the end, of an attempt; empty if it is neither."""
+        return f"{self.status} {self.attempt}" if self._awaited and self.status in ("starting", "ending") else ""
+
     def net(self, site: str) -> NetIR | None:
         """Give the net of a site; None if it takes no part."""
         return self._nets.get(site)
@@ -493,6 +498,22 @@ class HomeJob:
             self._told = True
             sends.insert(0, (self.client, JobStarted(self.job)))
         return [*sends, *self._finish()]
+
+    def overdue(self, seconds: float) -> list[Send]:
+        """Go on without the answers that are awaited: end what does not end, refuse or fail what does not start.
+
+        Args:
+            seconds: How long the sites have had to answer.
+        """
+        if self.status != "starting":
+            return self.end_without_answers()
+        what = f"the site has not answered for {seconds:g} s when the job was to start there: it is broken, or cannot "
+        what += "keep up; its output may say why"
+        silent = [Failure(site, "start", "", (), "", "SiteSilent", what) for site in sorted(self._awaited)]
+        if not self._opened_any:
+            return [send for failure in silent for send in self._refused(failure.site, (failure,))]
+        self._failures += [*self._gains.lost, *silent]
+        return [*self._end("failed"), *self.end_without_answers()]
 
     def end_without_answers(self) -> list[Send]:
         """Finish a job that is being ended, though some sites have not said that they have stopped it."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from dfmesh.engine.answer_watch import ANSWER_SECONDS, AnswerWatch
 from dfmesh.engine.attempts import is_job_id, job_of
 from dfmesh.engine.carrier import Carrier, gauge
 from dfmesh.engine.home_job import HomeJob, Send
@@ -19,14 +23,24 @@ class HomeJobs:
         jobs: Those that are not over, by id.
     """
 
-    def __init__(self, site: str, carrier: Carrier) -> None:
+    def __init__(
+        self,
+        site: str,
+        carrier: Carrier,
+        later: Callable[[float, Callable[[], None]], Any] | None = None,
+        answer_seconds: float = ANSWER_SECONDS,
+    ) -> None:
         """Begin with none.
 
         Args:
             site: Name of the homesite.
             carrier: Sends messages.
+            later: Calls a function after some seconds; None where all sites are known to answer.
+            answer_seconds: How long a site may take to answer when a job starts or ends; 0 for ever.
         """
         self.jobs: dict[str, HomeJob] = {}
+        self._answer_seconds = answer_seconds
+        self._watch = AnswerWatch(self.jobs, answer_seconds, later, self._overdue) if later and answer_seconds else None
         self._site = site
         self._carrier = carrier
         self._gauge = gauge(carrier)
@@ -69,6 +83,8 @@ class HomeJobs:
             opening: As in `SubmitJob`.
         """
         self.jobs[home.job] = home
+        if self._watch is not None:
+            self._watch.begin()
         taken = opening is None or home.opens_with(opening)
         self._send(home, home.start())
         if opening is not None and not taken:
@@ -96,6 +112,10 @@ class HomeJobs:
         home = self.jobs.get(job)
         if home is not None:
             self._send(home, home.end_without_answers())
+
+    def _overdue(self, job: str) -> None:
+        home = self.jobs[job]
+        self._send(home, home.overdue(self._answer_seconds))
 
     def close(self) -> None:
         """Forget all jobs."""

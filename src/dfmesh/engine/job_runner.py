@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dfmesh.engine.adapters import SiteAdapters
 from dfmesh.engine.admission import objections
+from dfmesh.engine.answer_watch import ANSWER_SECONDS, ANSWER_SECONDS_VARIABLE, seconds_in
 from dfmesh.engine.call_limits import CallLimits
 from dfmesh.engine.call_log import CallLog, NoCallLog
 from dfmesh.engine.calls import Calls
@@ -97,6 +98,9 @@ class JobRunner:
             adapters: What it offers.
             carrier: Its end of the carrier.
             call_log: Notes the calls that go on; None where sites cannot die alone.
+
+        Raises:
+            SessionError: DFMESH_ANSWER_SECONDS is no number of seconds.
         """
         self.site = site
         self._homesite = homesite
@@ -123,7 +127,8 @@ class JobRunner:
         self._site_jobs = SiteJobs(
             site, homesite, self._services, lambda net: objections(net, site, homesite, adapters)
         )
-        self._home_jobs = HomeJobs(site, carrier)
+        answer_seconds = seconds_in(ANSWER_SECONDS_VARIABLE, ANSWER_SECONDS)
+        self._home_jobs = HomeJobs(site, carrier, self._loop.call_later, answer_seconds)
 
     def receive(self, peer: str, message: AnyMessage) -> None:
         """Take in a message. A message that is out of place is dropped; nothing that a peer says raises here."""

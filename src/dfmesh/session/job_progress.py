@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from dfmesh.compiler.quantity_text import bytes_text
 from dfmesh.engine.message_parts import SiteReport
 from dfmesh.session.job_inbox import JobStatus
+from dfmesh.text_tables import aligned
 
 _TITLES = ("site", "operation", "done", "running", "waiting", "failed", "seconds")
-_FIRST_NUMBER = 2
 
 
 @dataclass
@@ -113,7 +113,7 @@ class JobProgress:
         """Give it as plain text: a line, a row per operation and site, the bytes on the links."""
         lines = [self.summary()]
         if operations := self.operations:
-            lines += _columns([list(_TITLES), *(entry.cells for entry in operations)])
+            lines += aligned([_TITLES, *(entry.cells for entry in operations)], numbers_from=2)
         if links := self.links:
             lines.append(", ".join(f"{source} → {peer} {bytes_text(size)}" for source, peer, size in links))
         return "\n".join(lines)
@@ -123,18 +123,6 @@ class JobProgress:
 
     def __repr__(self) -> str:
         return f"<JobProgress {self.summary()}>"
-
-
-def _columns(rows: list[list[str]]) -> list[str]:
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return ["  ".join(_aligned(row, widths)).rstrip() for row in rows]
-
-
-def _aligned(row: list[str], widths: list[int]) -> list[str]:
-    return [
-        cell.rjust(width) if number >= _FIRST_NUMBER else cell.ljust(width)
-        for number, (cell, width) in enumerate(zip(row, widths, strict=True))
-    ]
 
 
 __all__ = ["JobProgress", "OperationProgress", "bytes_between", "links_of", "operations_of"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from html import escape
 from typing import Any
 
 import msgspec
@@ -13,6 +12,7 @@ from dfmesh.api import did_you_mean
 from dfmesh.compiler.quantity_text import count_text
 from dfmesh.errors import DfmeshError
 from dfmesh.netir import Frame
+from dfmesh.text_tables import html_table
 
 
 class ResultItem(msgspec.Struct, frozen=True, gc=False):
@@ -116,10 +116,7 @@ class Results(Mapping[str, list[Any]]):
         return [f"{count_text(len(items), 'value')} in {place!r}" for place, items in self._items.items()]
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{escape(place)}</td><td>{len(items)}</td></tr>" for place, items in self._items.items()
-        )
-        return f"<table><tr><th>place</th><th>values</th></tr>{rows}</table>"
+        return html_table(("place", "values"), ((place, str(len(items))) for place, items in self._items.items()))
 
 
 def no_such_place(place: str, known: Sequence[str]) -> KeyError:

@@ -46,9 +46,10 @@ def extended(chain: Chain, stage: Stage, seconds: float) -> Chain:
         return chain
     if chain is None:
         return (None, stage, seconds, 1)
-    if chain[3] >= MOST_LINKS:
-        chain = (None, summed(chain), 0.0, 1)
-    return (chain, stage, seconds, chain[3] + 1)
+    links: int = chain[3]
+    if links < MOST_LINKS:
+        return (chain, stage, seconds, links + 1)
+    return ((None, summed(chain), 0.0, 1), stage, seconds, 2)
 
 
 def summed(chain: Chain) -> Sums:

@@ -20,9 +20,9 @@ class Frame:
         left: Things still to be done at each taking-part site.
         open: Taking-part sites that are not known to be done.
         skipped: Bits of the steps that will skip.
-        arrived: Tokens that came for deeper scopes, each whether it is a skip, or the frames that wait for them.
-        runs: Loops running in it, by the scope of their body.
-        gatherings: What is gathered here.
+        arrived: Tokens that came for deeper scopes, each whether it is a skip, or the frames that wait for them. None
+            before there is one.
+        gatherings: What is gathered here. None before something is.
     """
 
     __slots__ = (
@@ -35,7 +35,6 @@ class Frame:
         "open",
         "parent",
         "run",
-        "runs",
         "scope",
         "skipped",
     )
@@ -50,9 +49,18 @@ class Frame:
         self.left = scope.left.copy()
         self.open = len(self.left)
         self.skipped = 0
-        self.arrived: dict[Reader, Any] = {}
-        self.runs: dict[Scope, LoopRun] = {}
-        self.gatherings: dict[Step, Gathering] = {}
+        self.arrived: dict[Reader, Any] | None = None  # Most of millions of frames have neither.
+        self.gatherings: dict[Step, Gathering] | None = None
+
+    def tokens(self) -> dict[Reader, Any]:
+        """Give `arrived`."""
+        if self.arrived is None:
+            self.arrived = {}
+        return self.arrived
+
+    def leave(self, step: Step) -> bool:
+        """Forget what a step has gathered; False if that has been done."""
+        return self.gatherings is not None and self.gatherings.pop(step, None) is not None
 
 
 class LoopRun:

@@ -41,10 +41,13 @@ class Step:
         action: What it does.
         site: Where.
         scope: Scope in which it runs.
+        at: Number of its site among those that take part in the scope.
         position: Number among the steps of that scope.
         bit: The same as a bit.
         own: Tokens of its own scope that it needs.
         sends: Its outputs by port.
+        opening: Loops: what they send for an iteration.
+        ending: What it sends when it ends.
         stage: Calls: its place on the critical path.
         seconds: Calls: time of one.
         workers: Calls: who makes them.
@@ -62,13 +65,16 @@ class Step:
 
     __slots__ = (
         "action",
+        "at",
         "bit",
         "body",
         "calls",
         "carried",
+        "ending",
         "loader",
         "name",
         "node",
+        "opening",
         "own",
         "position",
         "result",
@@ -90,10 +96,13 @@ class Step:
         self.action = action
         self.site = site
         self.scope = scope
+        self.at = scope.position[site.name]
         self.position = len(scope.missing)
         self.bit = 1 << self.position
         self.own = 0
         self.sends: dict[Port, list[Send]] = {}
+        self.opening: tuple[Send, ...] = ()
+        self.ending: tuple[Send, ...] = ()
         self.stage = Stage("call", site.name, name, node)
         self.seconds = 0.0
         self.workers = Workers(site, 0)
@@ -106,6 +115,10 @@ class Step:
         self.starts = False
         self.result: Wire | None = None
         self.size = 0.0
+
+    def outputs(self, *ports: Port) -> tuple[Send, ...]:
+        """Give what goes out of some ports, in their order."""
+        return tuple(send for port in ports for send in self.sends.get(port, ()))
 
     def times(self, number: int) -> int:
         """Give the iterations of the next loop, or 0 or 1 for the next condition; the mean comes out in the long run.
@@ -123,14 +136,16 @@ class Reader:
     Attributes:
         step: Whose place it is.
         scope: The enclosing scope.
+        at: Number of the step's site among those that take part in it.
         marks: As in `Target`.
     """
 
-    __slots__ = ("marks", "scope", "step")
+    __slots__ = ("at", "marks", "scope", "step")
 
     def __init__(self, step: Step, scope: Scope, marks: bool) -> None:
         self.step = step
         self.scope = scope
+        self.at = scope.position[step.site.name]
         self.marks = marks
 
 

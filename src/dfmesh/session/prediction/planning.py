@@ -143,7 +143,7 @@ class Planner:
         scope = self._scopes[item.scope]
         step = Step(item.node, item.name, type(item.action), site, scope)
         scope.missing.append(0)
-        scope.left[scope.position[site.name]] += 1
+        scope.left[step.at] += 1
         if isinstance(item.action, Loop | Collect | Reduce):
             step.body = self._scopes[item.action.body]
         gathers = isinstance(item.action, Collect | Reduce)
@@ -166,7 +166,7 @@ class Planner:
         reader = Reader(step, scope, marks)
         step.scope.readers.append(reader)
         step.scope.missing[step.position] += 1
-        scope.left[scope.position[step.site.name]] += 1
+        scope.left[reader.at] += 1
         return (OUTER, reader, marks)
 
     def _fill(self, step: Step, item: Transition, net: NetIR) -> None:
@@ -175,6 +175,8 @@ class Planner:
             targets = [self._targets[place] for place in arrival.places]
             send = Send(self.wire(net.site, route.site), self._size(item, route), targets)
             step.sends.setdefault(route.port, []).append(send)
+        step.opening = step.outputs(Port.ELEMENT, Port.INDEX, Port.ITERATION)
+        step.ending = step.outputs(Port.VALUE, Port.DONE)
         step.shares = list(self._shares.get(item.id, (0.0,)))
         match item.action:
             case Call() | Reduce():

@@ -38,12 +38,13 @@ class Wire:
         sending = size * self.per_byte
         if self._free > now:  # What waits has the thing before it as its cause.
             chain, now = extended(self._before, self.stage, self._sending), self._free
-        self._free = now + sending
-        self._before, self._sending = chain, sending
+        self._free = free = now + sending
+        self._before = chain
+        self._sending = sending
         self.busy += sending
         self.size += size
         self.tokens += 1
-        return self._free + self.latency, extended(chain, self.stage, sending + self.latency)
+        return free + self.latency, extended(chain, self.stage, sending + self.latency)
 
 
 class Site:
@@ -117,3 +118,9 @@ class Loader:
         self.stage = stage
         self.seconds = seconds
         self.ready: float | None = None
+
+    def left(self, now: float) -> float:
+        """Give the seconds that a call which begins now has to wait."""
+        if self.ready is None:
+            self.ready = now + self.seconds
+        return max(0.0, self.ready - now)

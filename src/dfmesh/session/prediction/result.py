@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 from dfmesh.compiler.quantity_text import bytes_text, seconds_text
+from dfmesh.text_tables import aligned, html_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +210,7 @@ class Prediction:
         lines = [self.summary(), self.bottleneck_line()]
         for titles, rows in self.tables():
             if rows:
-                lines += ["", *_columns([titles, *rows])]
+                lines += ["", *aligned([titles, *rows])]
         lines += ["", f"{self.measured:.0%} of the calls take as long as was measured; the others as is declared"]
         lines += [f"assumed: {assumption}" for assumption in self.assumptions]
         return "\n".join(lines) + "\n"
@@ -221,10 +222,7 @@ class Prediction:
     def _repr_html_(self) -> str:
         """Show tables in notebooks."""
         parts = [f"<p>{escape(self.summary())}<br>{escape(self.bottleneck_line())}</p>"]
-        for titles, rows in self.tables():
-            head = "".join(f"<th style='text-align:left'>{escape(title)}</th>" for title in titles)
-            body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-            parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+        parts += [html_table(titles, rows) for titles, rows in self.tables()]
         parts += [f"<p>assumed: {escape(assumption)}</p>" for assumption in self.assumptions]
         return "".join(parts)
 
@@ -233,8 +231,3 @@ def _shortened(rows: Sequence[tuple[str, ...]], most: int) -> list[tuple[str, ..
     if len(rows) <= most:
         return list(rows)
     return [*rows[: most - 1], (f"and {len(rows) - most + 1:,} more", *[""] * (len(rows[0]) - 1))]
-
-
-def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import heapq
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dfmesh.engine.home_job import MAX_OPEN_FRAMES
@@ -17,7 +17,7 @@ from dfmesh.engine.job_controller import LITTLE_SENT
 from dfmesh.netir import Branch, Call, Choose, Collect, Evaluate, LookUp, Loop, Port, Reduce, SendYield, Store
 from dfmesh.session.prediction.chains import Chain, Stage, extended
 from dfmesh.session.prediction.frames import Frame, Gathering, LoopRun
-from dfmesh.session.prediction.plan import OUTER, OWN, Plan, Reader, Scope, Step, Target
+from dfmesh.session.prediction.plan import OUTER, OWN, Plan, Reader, Scope, Send, Step, Target
 from dfmesh.session.prediction.planning import CONTROL, FURTHER
 from dfmesh.session.prediction.resources import Wire
 
@@ -46,7 +46,8 @@ class PredictedRun:
         self._sets = sets
         self._next_set = 0
         self._open_sets = 0
-        self._agenda: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._times: list[float] = []
+        self._agenda: dict[float, list[tuple[Callable[..., None], tuple[Any, ...]]]] = {}
         self._ready: deque[tuple[Step, Frame, Chain]] = deque()
         self._late: dict[tuple[Wire, Scope], tuple[list[Frame], Chain]] = {}
         self._late_sets: list[tuple[Wire | None, Frame, Chain]] = []
@@ -83,18 +84,28 @@ class PredictedRun:
     def _run(self) -> None:
         far = self._plan.until_open
         self._at(far, self._open_sets_now, extended(None, Stage("start", self._plan.root.head), far))
-        agenda, ready, fire = self._agenda, self._ready, self._fire
-        while agenda:
-            self.now, _, happen, arguments = heapq.heappop(agenda)
-            happen(*arguments)
-            while ready:
-                fire(*ready.popleft())
-            if (self._late or self._late_sets) and (not agenda or agenda[0][0] > self.now):
+        times, agenda, ready, rules = self._times, self._agenda, self._ready, self._rules
+        while times:
+            self.now = now = heapq.heappop(times)
+            for happen, arguments in agenda.pop(now):  # What comes up for the same instant makes another entry.
+                happen(*arguments)
+                while ready:
+                    step, frame, chain = ready.popleft()
+                    if frame.skipped & step.bit:
+                        self._skip(step, frame, chain)
+                    else:
+                        rules[step.action](step, frame, chain)
+            if (self._late or self._late_sets) and now not in agenda:
                 self._tell_iterations()
 
     def _at(self, time: float, happen: Callable[..., None], *arguments: Any) -> None:
         self.events += 1
-        heapq.heappush(self._agenda, (time, self.events, happen, arguments))
+        instant = self._agenda.get(time)
+        if instant is None:
+            self._agenda[time] = [(happen, arguments)]
+            heapq.heappush(self._times, time)
+        else:
+            instant.append((happen, arguments))
 
     def _control(self, wire: Wire | None, chain: Chain, happen: Callable[..., None], *arguments: Any) -> None:
         """Let a site know something: at once here, else with a message."""
@@ -144,29 +155,29 @@ class PredictedRun:
             if kind == OWN:
                 if skipped and marks:
                     frame.skipped |= target.bit
-                self._count(target, frame, chain)
+                left = frame.missing[target.position] = frame.missing[target.position] - 1
+                if not left:
+                    self._ready.append((target, frame, chain))
             elif kind == OUTER:
                 self._deliver_outer(target, frame, skipped and marks, chain)
             else:
                 self._gather(target, frame, skipped, chain)
 
-    def _count(self, step: Step, frame: Frame, chain: Chain) -> None:
-        missing = frame.missing
-        missing[step.position] -= 1
-        if not missing[step.position]:
-            self._ready.append((step, frame, chain))
-
     def _deliver_outer(self, reader: Reader, frame: Frame, skipped: bool, chain: Chain) -> None:
-        waiting = frame.arrived.get(reader, ())
-        frame.arrived[reader] = skipped
+        arrived = frame.tokens()
+        waiting = arrived.get(reader, ())
+        arrived[reader] = skipped
         for inner in waiting:
             self._read(reader, inner, skipped, chain)
-        self._done(frame, reader.scope.position[reader.step.site.name], chain)
+        self._done(frame, reader.at, chain)
 
     def _read(self, reader: Reader, frame: Frame, skipped: bool, chain: Chain) -> None:
+        step = reader.step
         if skipped:
-            frame.skipped |= reader.step.bit
-        self._count(reader.step, frame, chain)
+            frame.skipped |= step.bit
+        frame.missing[step.position] -= 1
+        if not frame.missing[step.position]:
+            self._ready.append((step, frame, chain))
 
     def _look_around(self, frame: Frame, chain: Chain) -> None:
         """Give a new frame the tokens of enclosing ones that are there; let it wait for the others."""
@@ -174,27 +185,22 @@ class PredictedRun:
             outer = frame
             while outer.scope is not reader.scope and outer.parent is not None:
                 outer = outer.parent
-            there = outer.arrived.setdefault(reader, [])
+            there = outer.tokens().setdefault(reader, [])
             if isinstance(there, bool):
                 self._read(reader, frame, there, chain)
             else:
                 there.append(frame)
 
-    def _send(self, step: Step, port: Port, frame: Frame, skipped: bool, chain: Chain) -> None:
-        for send in step.sends.get(port, ()):
-            if send.wire is None:
+    def _send(self, sends: Sequence[Send], frame: Frame, skipped: bool, chain: Chain) -> None:
+        for send in sends:
+            wire = send.wire
+            if wire is None:
                 self._deliver(send.targets, frame, skipped, chain)
             else:
-                arrival, behind = send.wire.carry(self.now, send.size, chain)
+                arrival, behind = wire.carry(self.now, send.size, chain)
                 self._at(arrival, self._deliver, send.targets, frame, skipped, behind)
 
     # Firing
-
-    def _fire(self, step: Step, frame: Frame, chain: Chain) -> None:
-        if frame.skipped & step.bit:
-            self._skip(step, frame, chain)
-        else:
-            self._rules[step.action](step, frame, chain)
 
     def _skip(self, step: Step, frame: Frame, chain: Chain) -> None:
         action = step.action
@@ -206,22 +212,21 @@ class PredictedRun:
         if action is Loop:
             self._tell_end(self._loop_run(step, frame, 0), chain)
         elif action is Branch or action is LookUp:
-            for port in (Port.THEN, Port.ELSE, Port.MISS):
-                self._send(step, port, frame, True, chain)
+            self._send(step.outputs(Port.THEN, Port.ELSE, Port.MISS), frame, True, chain)
         self._finish(step, frame, True, chain)
 
     def _finish(self, step: Step, frame: Frame, skipped: bool, chain: Chain) -> None:
-        self._send(step, Port.VALUE, frame, skipped, chain)
-        self._send(step, Port.DONE, frame, skipped, chain)
-        self._done(frame, frame.scope.position[step.site.name], chain)
+        if step.ending:
+            self._send(step.ending, frame, skipped, chain)
+        self._done(frame, step.at, chain)
 
     def _pass(self, step: Step, frame: Frame, chain: Chain) -> None:
         self._finish(step, frame, False, chain)
 
     def _branch(self, step: Step, frame: Frame, chain: Chain) -> None:
         truth = bool(step.times(frame.number))
-        self._send(step, Port.THEN, frame, not truth, chain)
-        self._send(step, Port.ELSE, frame, truth, chain)
+        self._send(step.outputs(Port.THEN), frame, not truth, chain)
+        self._send(step.outputs(Port.ELSE), frame, truth, chain)
         self._finish(step, frame, False, chain)
 
     def _look_up(self, step: Step, frame: Frame, chain: Chain) -> None:
@@ -229,7 +234,7 @@ class PredictedRun:
 
     def _looked_up(self, step: Step, frame: Frame, chain: Chain) -> None:
         found = bool(step.times(frame.number))
-        self._send(step, Port.MISS, frame, found, chain)
+        self._send(step.outputs(Port.MISS), frame, found, chain)
         self._finish(step, frame, not found, chain)
 
     def _yield(self, step: Step, frame: Frame, chain: Chain) -> None:
@@ -258,9 +263,7 @@ class PredictedRun:
         step.workers.free -= 1
         seconds, loader = step.seconds, step.loader
         if loader is not None:
-            if loader.ready is None:
-                loader.ready = self.now + loader.seconds
-            loading = max(0.0, loader.ready - self.now)
+            loading = loader.left(self.now)
             chain = extended(chain, loader.stage, loading)
             seconds += loading
         step.calls += 1
@@ -302,9 +305,16 @@ class PredictedRun:
             return
         run.done[position] += 1
         if told is None:
-            self._iterations_done([frame], chain)
+            frame.open -= 1
+            if not frame.open:
+                run.open -= 1
+                self._advance(run, chain)
         else:
-            self._late.setdefault((told, frame.scope), ([], chain))[0].append(frame)
+            late = self._late.get((told, frame.scope))
+            if late is None:
+                self._late[told, frame.scope] = ([frame], chain)
+            else:
+                late[0].append(frame)
         self._close_when_done(run, position, chain)
 
     def _close_when_done(self, run: LoopRun, position: int, chain: Chain) -> None:
@@ -319,8 +329,7 @@ class PredictedRun:
     def _loop_run(self, step: Step, frame: Frame, count: int) -> LoopRun:
         if step.body is None:
             raise TypeError(f"{step.name} is no loop")
-        run = frame.runs[step.body] = LoopRun(step, frame, count, len(step.body.participants))
-        return run
+        return LoopRun(step, frame, count, len(step.body.participants))
 
     def _loop(self, step: Step, frame: Frame, chain: Chain) -> None:
         self._advance(self._loop_run(step, frame, step.times(frame.number)), chain)
@@ -348,9 +357,7 @@ class PredictedRun:
         run.open += bool(frame.open)
         if frame.scope.readers:
             self._look_around(frame, chain)
-        self._send(step, Port.ELEMENT, frame, False, chain)
-        self._send(step, Port.INDEX, frame, False, chain)
-        self._send(step, Port.ITERATION, frame, False, chain)
+        self._send(step.opening, frame, False, chain)
 
     def _tell_iterations(self) -> None:
         """Tell loops of the iterations that other sites are done with, those of one instant in one message.
@@ -390,9 +397,12 @@ class PredictedRun:
     # Gathering
 
     def _gathering(self, step: Step, frame: Frame) -> Gathering:
-        gathering = frame.gatherings.get(step)
+        gatherings = frame.gatherings
+        if gatherings is None:
+            gatherings = frame.gatherings = {}
+        gathering = gatherings.get(step)
         if gathering is None:
-            gathering = frame.gatherings[step] = Gathering()
+            gathering = gatherings[step] = Gathering()
         return gathering
 
     def _gather(self, step: Step, frame: Frame, skipped: bool, chain: Chain) -> None:
@@ -411,7 +421,10 @@ class PredictedRun:
             self._conclude(step, frame.parent, gathering, chain)
 
     def _gathered(self, step: Step, frame: Frame, chain: Chain) -> None:
-        self._done(frame, frame.scope.position[step.site.name], chain)
+        body = step.body
+        if body is None:
+            raise TypeError(f"{step.name} gathers from no loop")
+        self._done(frame, body.position[step.site.name], chain)
 
     def _inputs_complete(self, step: Step, frame: Frame, chain: Chain) -> None:
         gathering = self._gathering(step, frame)
@@ -426,8 +439,7 @@ class PredictedRun:
             self._conclude(step, frame, gathering, chain)
 
     def _conclude(self, step: Step, frame: Frame, gathering: Gathering, chain: Chain) -> None:
-        if gathering.inputs and gathering.came == gathering.count and step in frame.gatherings:
-            del frame.gatherings[step]
+        if gathering.inputs and gathering.came == gathering.count and frame.leave(step):
             self._finish(step, frame, gathering.skipped, chain)
 
     def _fold(self, step: Step, frame: Frame, gathering: Gathering, chain: Chain) -> None:
@@ -441,8 +453,7 @@ class PredictedRun:
                     return
                 gathering.value = True
             self._step(step, gathering, chain)
-        if gathering.next == gathering.count and step in frame.gatherings:
-            del frame.gatherings[step]
+        if gathering.next == gathering.count and frame.leave(step):
             self._finish(step, frame, gathering.skipped, chain)
 
     def _step(self, step: Step, gathering: Gathering, chain: Chain) -> None:

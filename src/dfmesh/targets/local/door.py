@@ -47,6 +47,7 @@ class Door:
         self._expected: list[tuple[bytes, str, int]] = []
         self._unknown: list[tuple[bytes, socket.socket]] = []  # called before we were told of them
         self._tasks: set[asyncio.Task[None]] = set()
+        self._calling: dict[str, asyncio.Task[None]] = {}
         self._listener = keep_from_forks(socket.create_server((_LOOPBACK, 0)))
         self._listener.setblocking(False)
         self.port: int = self._listener.getsockname()[1]
@@ -80,7 +81,14 @@ class Door:
 
     def call(self, peer: str, generation: int, ticket: bytes, port: int) -> None:
         """Connect to a peer's door."""
-        self._run(self._call(peer, generation, ticket, port))
+        self._calling[peer] = self._run(self._call(peer, generation, ticket, port))
+
+    def forget(self, peer: str) -> None:
+        """Take no connection any more that the life of a peer which has ended has made, or that we were making to it."""
+        self._expected = [entry for entry in self._expected if entry[1] != peer]
+        calling = self._calling.pop(peer, None)
+        if calling is not None:
+            calling.cancel()
 
     async def _call(self, peer: str, generation: int, ticket: bytes, port: int) -> None:
         connection = keep_from_forks(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
@@ -89,6 +97,9 @@ class Door:
             async with asyncio.timeout(_PATIENCE_SECONDS):
                 await self._loop.sock_connect(connection, (_LOOPBACK, port))
                 await self._loop.sock_sendall(connection, ticket)
+        except asyncio.CancelledError:
+            connection.close()
+            raise
         except Exception as error:  # whatever it is: who waits for this connection must not wait for ever
             connection.close()
             self._on_failed(peer, generation, f"it cannot be called: {error or 'no answer'}")
@@ -119,6 +130,9 @@ class Door:
                     ticket += data
         except OSError:
             connection.close()
+        except asyncio.CancelledError:
+            connection.close()
+            raise
         else:
             self._claim(ticket, connection)
 
@@ -142,7 +156,8 @@ class Door:
                 connection.close()
                 return
 
-    def _run(self, work: Coroutine[None, None, None]) -> None:
+    def _run(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task

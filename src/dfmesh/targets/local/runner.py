@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import atexit
 import logging
-import math
 import os
 import secrets
 import shutil
@@ -14,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dfmesh.engine import CLIENT_PREFIX
+from dfmesh.engine.answer_watch import ANSWER_SECONDS, ANSWER_SECONDS_VARIABLE, seconds_in
 from dfmesh.engine.message_parts import Payload
 from dfmesh.engine.messages import AnyMessage, SiteLost
 from dfmesh.errors import SessionClosedError, SessionError
@@ -66,8 +66,8 @@ class LocalFederationRunner:
                 its process works; 0 for ever. If None, what the environment variable DFMESH_SILENT_SECONDS says.
 
         Raises:
-            SessionError: there is no such site, transport, or level for logging, or the environment variable is no
-                number of seconds.
+            SessionError: there is no such site, transport, or level for logging, or an environment variable for seconds
+                is no number.
         """
         if homesite not in config.sites:
             raise SessionError(f"there is no site {homesite!r} to be the homesite; there are {', '.join(config.sites)}")
@@ -76,7 +76,9 @@ class LocalFederationRunner:
         self._program = program
         self._on_output = on_output
         self._log_level = _log_level()
-        self._silent_seconds = _silent_seconds() if silent_seconds is None else silent_seconds
+        seconds_in(ANSWER_SECONDS_VARIABLE, ANSWER_SECONDS)  # Which sites read: who mistypes it hears of it here.
+        default = seconds_in(SILENT_SECONDS_VARIABLE, SILENT_SECONDS)
+        self._silent_seconds = default if silent_seconds is None else silent_seconds
         self._owner = os.getpid()
         self._name = f"{CLIENT_PREFIX}{secrets.token_hex(8)}"
         self._transport = transport or os.environ.get(TRANSPORT_VARIABLE) or _default_transport()
@@ -203,6 +205,8 @@ class LocalFederationRunner:
             self._supervisor.suspect(None, LinkBroken(peer, generation, reason, to_blame=False))
 
     def _homesite_lost(self, reason: str, running: Running) -> None:
+        if self._door is not None:
+            self._door.forget(self._homesite)
         if self._carrier is not None:
             self._carrier.disconnect(self._homesite)
         self._on_lost(SiteLost("", self._homesite, reason, running))
@@ -257,17 +261,6 @@ def _log_level() -> str:
     if level and level not in known:
         raise SessionError(f"{LOG_LEVEL_VARIABLE}={level!r} is no level; there are {', '.join(known)}")
     return level
-
-
-def _silent_seconds() -> float:
-    text = os.environ.get(SILENT_SECONDS_VARIABLE, "")
-    try:
-        seconds = float(text) if text else SILENT_SECONDS
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < math.inf:
-        raise SessionError(f"{SILENT_SECONDS_VARIABLE}={text!r} is no number of seconds")
-    return seconds
 
 
 def _default_transport() -> str:

@@ -155,6 +155,8 @@ class SiteProcess:
         self._control.send(LinkBroken(peer, generation, reason, to_blame=False))
 
     def _note_loss(self, loss: Lost) -> None:
+        if self._door is not None:
+            self._door.forget(loss.site)
         self._carrier.disconnect(loss.site)
         if self._runner is not None:
             self._runner.receive(SUPERVISOR, SiteLost("", loss.site, loss.reason, loss.running))
