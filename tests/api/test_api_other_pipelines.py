@@ -112,6 +112,19 @@ def test_a_sub_pipeline_is_part_of_its_caller(calc: FederationConfig, ops: Any) 
     assert len(faults_of(pipeline, calc)) == 1
 
 
+def test_a_fault_of_a_sub_pipeline_says_where_it_is_called(calc: FederationConfig, ops: Any) -> None:
+    with Pipeline() as inner:
+        Yield(ops.calc.Scaled(x=PlaceParam("x")), place="y")
+    with Pipeline() as sub:
+        Yield(inner(x=PlaceParam("x"))["y"], place="y")
+    with Pipeline() as pipeline:
+        Yield(sub(x={1: 2})["y"])
+    (fault,) = faults_of(pipeline, calc)
+    assert fault.endswith(f", in the sub-pipeline called in {pipeline.body[0].called_at}")
+    assert str(pipeline.body[0].called_at).startswith(__file__)
+    assert pipeline.body[0].called_at.line > pipeline.body[0].location.line
+
+
 def test_a_sub_pipeline_with_a_foreign_value_does_not_take_its_own_of_that_number(
     calc: FederationConfig, ops: Any
 ) -> None:

@@ -154,7 +154,7 @@ def test_a_document_is_a_pipeline_too(shop):
     [
         ("nothing.py", 2, "there is no file nothing.py"),
         ("shopping.py:missing", 2, "shopping.py has no 'missing'"),
-        ("shopping.py:number", 1, "the variable 'number' is a int, no Pipeline"),
+        ("shopping.py:number", 1, "the variable 'number' is no Pipeline but of type int"),
         ("shopping.py:raising", 1, "KeyError: 'key'"),
         ("cli_shop.py", 1, "neither a function `build(federation)` nor a variable `pipeline`"),
         ("shop.dfm.yaml", 1, "not"),
@@ -166,6 +166,16 @@ def test_what_is_no_pipeline_is_said_without_traceback(shop, pipeline, code, mes
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert f"{os.sep}dfmesh{os.sep}" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command", [["validate"], ["explain", "shopping.py"], ["costs"], ["run", "shopping.py"], ["up"]], ids=lambda c: c[0]
+)
+def test_a_federation_file_that_is_not_there_is_wrong_usage(shop, command):
+    name, *pipeline = command
+    done = dfmesh(name, "shops.dfm.yaml", *pipeline, cwd=shop)
+    assert done.returncode == 2
+    assert done.stderr == "there is no file shops.dfm.yaml; FILE is a federation file, usually *.dfm.yaml\n"
 
 
 def test_an_exception_of_the_users_code_names_the_users_line(shop):

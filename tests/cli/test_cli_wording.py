@@ -48,6 +48,13 @@ def test_summaries_of_commands_are_whole_at_80_columns(arguments, tmp_path):
     assert all(line.endswith(".") and not line.endswith("...") for line in commands), done.stdout
 
 
+@pytest.mark.parametrize(("command", "optional"), [("validate", "PIPELINE"), ("jobs", "FILE"), ("logs", "SITE")])
+def test_usage_shows_what_may_be_left_out(command, optional, tmp_path):
+    usage = dfmesh(command, "--help", cwd=tmp_path).stdout.splitlines()[0]
+    assert f" [{optional}]" in usage
+    assert "[[" not in usage
+
+
 def test_a_missing_parameter_is_asked_for_as_an_option(written):
     done = dfmesh("run", "shop.dfm.yaml", "written.py:one", cwd=written)
     assert done.returncode == 1

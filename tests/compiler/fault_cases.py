@@ -158,6 +158,15 @@ Yield(image)
         (4, "outside of the TryFromCache in which that is made"),
     ),
     _case(
+        "The outcome of a loop inside of the loop",
+        """
+with ForEach([1, 2, 3]) as hour:
+    reports = ops.weather.Read(hour=hour)
+    Yield(hour.collect(reports))
+""",
+        (3, "Yield uses Collect (pipeline.py:3) in the loop that it gathers from"),
+    ),
+    _case(
         "A fold that starts from a value of its own loop",
         """
 with ForEach([1, 2, 3]) as hour:
@@ -277,6 +286,19 @@ Yield(sub(hour=3))
         (4, "Yield is given all results of a sub-pipeline at once"),
     ),
     _case(
+        "What has no value, in place of a value",
+        """
+with If(True) as branch:
+    sent = Yield(1)
+Yield([branch, sent])
+Yield(ops.weather.Bin(reports=ops.weather.Read))
+Yield(p)
+""",
+        (3, "Yield is given this If, which has no value"),
+        (4, "weather.Bin is given the operation weather.Read itself"),
+        (5, "Yield is given a pipeline"),
+    ),
+    _case(
         "A parameter that is missing, misspelled, or too much",
         """
 ops.weather.Read()
@@ -304,6 +326,19 @@ ops.weather.Read(hour=PlaceParam("hour", default="noon"))
         (4, "the default of parameter 'hour', taken for 'hour', is 'noon'"),
     ),
     _case(
+        "A list or dictionary where something else is wanted, whatever is in it",
+        """
+grid = ops.weather.Read(hour=3)
+ops.weather.Read(hour=[grid])
+ops.weather.Bin(reports=grid, step={"degrees": grid})
+with ForEach({"early": 3, "late": 21}) as hour:
+    ops.weather.Read(hour=hour)
+""",
+        (2, "weather.Read: hour is [%0] (list), expected integer"),
+        (3, "weather.Bin: step is {'degrees': %0} (dict), expected number"),
+        (5, "weather.Read: hour is ('early', 3) (tuple), expected integer (element 0 of the loop)"),
+    ),
+    _case(
         "Parameters that no single site has",
         """
 ops.weather.Bin(reports=1, least=2, most=3)
@@ -322,6 +357,28 @@ Yield(PlaceParam("x", default=object()))
         (1, "weather.Bin is given a value that cannot be sent to a site"),
         (2, "Yield is given a value that cannot be sent to a site"),
         (3, "the default of parameter 'x' cannot be sent to a site"),
+    ),
+    _case(
+        "A value that contains itself",
+        """
+names = ["us"]
+names.append(names)
+Yield(names)
+grids = [ops.weather.Read(hour=3)]
+grids.append(grids)
+Yield(grids)
+""",
+        (3, "nested more than 100 levels deep"),
+        (6, "Yield is given a value that is nested more than 100 levels deep"),
+    ),
+    _case(
+        "A pickled object for sites that take none",
+        """
+ops.weather.Bin(reports=PickledObject({1, 2}))
+ops.weather.Bin(reports=PickledObject({1, 2}), site="ca")
+""",
+        (1, "weather.Bin is given a PickledObject, which is not taken by us or ca"),
+        (2, "weather.Bin is given a PickledObject, which is not taken by ca"),
     ),
     _case(
         "Two defaults for one parameter",
@@ -401,6 +458,15 @@ other.cache(3)
         (6, "does not stand directly in the block of its TryFromCache"),
     ),
     _case(
+        "A cached block that stores in a block inside",
+        """
+with TryFromCache("maps") as image:
+    with If(PlaceParam("late")):
+        image.cache(1)
+""",
+        (3, "cache(...) does not stand directly in the block of its TryFromCache"),
+    ),
+    _case(
         "A block without `with`",
         """
 If(PlaceParam("late"))
@@ -474,7 +540,7 @@ def write(code: str, config: FederationConfig, before: str = "") -> Pipeline:
     with Pipeline():
         exec(compile(before, "earlier.py", "exec"), names)
     with Pipeline() as pipeline:
-        exec(compile(code, FILE, "exec"), names)
+        exec(compile(code, FILE, "exec"), names | {"p": pipeline})
     return pipeline
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -263,3 +264,39 @@ with If(days != None):
     assert compiled.parameter_set({}) == compiled.parameter_set({"days": None}) == {"days": None}
     with pytest.raises(PipelineError, match="4: the parameter 'days' is 'Monday'"):
         compiled.parameter_set({"days": "Monday"})
+
+
+def _loop(number: int, *body: Any) -> dict[str, Any]:
+    return {"dfm_class_name": "dfmesh.ForEach", "dfm_node_id": _id(number), "seq": [1], "dfm_body": list(body)}
+
+
+def _id(number: int) -> dict[str, Any]:
+    return {"tag": "@dfm-node", "ident": number}
+
+
+def test_a_document_in_which_one_loop_collects_what_another_has(weather: FederationConfig) -> None:
+    collect = {"dfm_class_name": "dfmesh.Collect", "dfm_node_id": _id(4), "loop": _id(2), "value": 1}
+    body = [_loop(1, _loop(2)), _loop(3, collect)]
+    with pytest.raises(PipelineError, match="Collect does not stand in the block of its loop"):
+        validate(Pipeline.load(json.dumps({"dfm_body": body})), weather)
+
+
+def test_a_document_in_which_a_statement_names_itself(weather: FederationConfig) -> None:
+    read = {"dfm_class_name": "weather.Read", "dfm_node_id": _id(1), "hour": {"id": _id(1)}, "dfm_after": _id(1)}
+    with pytest.raises(PipelineError) as raised:
+        validate(Pipeline.load(json.dumps({"dfm_body": [read]})), weather)
+    uses, after = (fault.message for fault in raised.value.faults)
+    assert uses == "weather.Read uses weather.Read (id %1), which is itself"
+    assert after == "weather.Read comes after weather.Read (id %1), which is itself"
+
+
+@pytest.mark.parametrize(("written_for", "warns"), [("1.0.0", True), ("2.0.0", False), ("", False)])
+def test_a_pipeline_for_another_version(weather: FederationConfig, written_for: str, warns: bool) -> None:
+    with Pipeline(api_version=written_for) as pipeline:
+        Yield(1)
+    assert validate(pipeline, weather) == []
+    found = validate(pipeline, dataclasses.replace(weather, info={"api-version": "2.0.0"}))
+    assert [str(warning).partition(": ")[2] for warning in found] == [
+        "the pipeline was written for version 1.0.0 of the federation, which is now 2.0.0 "
+        "(see what has changed, and give it the new api_version)"
+    ] * warns

@@ -6,9 +6,10 @@ import inspect
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 
-from dfmesh import Else, Federation, ForEach, If, Pipeline, TryFromCache, Yield
+from dfmesh import And, Else, Equal, Federation, ForEach, If, Not, Or, Pipeline, PlaceParam, TryFromCache, Yield
 
 CALC = Path(__file__).parents[1] / "federations" / "calc" / "calc.dfm.yaml"
 
@@ -71,3 +72,33 @@ def test_what_is_never_reached(federation: Federation) -> None:
             Yield(item, place="never")
             third = line() - 1
     assert [at for at, _ in warnings_of(federation, p)] == [first, second, third]
+
+
+@pytest.mark.parametrize("cond", [And(True, False), Not(Or(1, False)), Equal(1, 2), Not([1]), None, "", ()], ids=str)
+def test_a_condition_that_is_known_before_the_run(federation: Federation, cond: Any) -> None:
+    with Pipeline() as p:
+        with If(cond):
+            Yield(1, place="never")
+        with Else():
+            Yield(2, place="always")
+    (_, message), *more = warnings_of(federation, p)
+    assert "the condition is always false" in message
+    assert not more
+
+
+def test_what_only_the_run_can_tell(federation: Federation) -> None:
+    with Pipeline() as p:
+        for cond in (And(PlaceParam("x"), False), Equal(PlaceParam("x"), 2), numpy.arange(2)):
+            with If(cond):
+                Yield(1)
+        for seq in (PlaceParam("x"), [PlaceParam("x")], numpy.array(1)):
+            with ForEach(seq) as item:
+                Yield(item)
+    assert warnings_of(federation, p) == []
+
+
+@pytest.mark.parametrize("seq", [(), {}, set(), range(0), numpy.arange(0)], ids=lambda seq: type(seq).__name__)
+def test_a_loop_over_nothing(federation: Federation, seq: Any) -> None:
+    with Pipeline() as p, ForEach(seq) as item:
+        Yield(item)
+    assert "the sequence is empty" in warnings_of(federation, p)[0][1]

@@ -12,11 +12,14 @@ from typing import Any
 
 import pytest
 
-from dfmesh.engine.adapters.present_call import CallStopped, running_tell, this_call
+from dfmesh.engine.adapters.present_call import CallStopped, ThisCall, running_tell, this_call
+from dfmesh.engine.call_limits import Limit, Limits
 from dfmesh.engine.call_plan import CallPlan
 from dfmesh.engine.call_run import CallRun
+from dfmesh.engine.call_work import CallWork, ignore
+from dfmesh.engine.thread_results import RESULTS_AT_ONCE
 from dfmesh.engine.worker_thread import Ended, Work
-from dfmesh.engine.worker_threads import RESULTS_AT_ONCE, WorkerThreads
+from dfmesh.engine.worker_threads import WorkerThreads
 
 LIMIT = 60.0
 FIRST = 7
@@ -54,6 +57,24 @@ class Receiver:
 
     def run_over(self, run: CallRun) -> None:
         self.over.append(run)
+
+
+class LimitedReceiver(Receiver):
+    """The same for calls that keep to limits."""
+
+    def __init__(self, work: CallWork, limits: Limits) -> None:
+        super().__init__()
+        self.work = work
+        self.limits = limits
+
+    def run_split(self, run: CallRun, works: dict[int, Work]) -> None:
+        super().run_split(run, works)
+        for call, work in works.items():
+            self.work.begin(call, self.limits, work.function, work.done, ThisCall("op", ignore))
+
+    def run_over(self, run: CallRun) -> None:
+        super().run_over(run)
+        self.work.run_over(run)
 
 
 def run_of(function: Callable[..., Any], given: Sequence[Any]) -> CallRun:
@@ -198,3 +219,51 @@ def test_a_run_that_hangs_is_stopped() -> None:
         threads.close()
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_runs_keep_to_limits_and_leave_none_taken(seed: int) -> None:
+    """Runs of many jobs, some of them with a call that blocks, some of jobs that end at any moment."""
+    shuffle = random.Random(seed)
+    computing, most = 0, 0
+    counting = threading.Lock()
+
+    def function(x: float) -> float:
+        nonlocal computing, most
+        with counting:
+            computing += 1
+            most = max(most, computing)
+        try:
+            time.sleep(x)
+        finally:
+            with counting:
+                computing -= 1
+        return x
+
+    async def main() -> None:
+        threads = WorkerThreads(asyncio.get_running_loop())
+        limit = Limit(2)
+        limits = Limits(limit, None)
+        ended: list[CallWork] = []
+        receivers: list[LimitedReceiver] = []
+        for job in range(20):
+            work = CallWork(threads)
+            receivers.append(LimitedReceiver(work, limits))
+            given = [{"x": 0.02 if job % 3 == 0 and number == 2 else 0.0} for number in range(30)]
+            run = CallRun(receivers[-1], CallPlan("op", None, 0, None), FIRST, function, given)
+            work.begin_run(run, limits)
+            for _ in range(shuffle.choice([0, 1, 5, 50])):
+                await asyncio.sleep(0)
+            if job % 2:
+                work.close()
+                ended.append(work)
+        deadline = time.monotonic() + LIMIT
+        for work in ended:
+            await work.ended()
+        while limit._free < 2 or limit._waiting or any(len(going_on.ends) < 30 for going_on in receivers[::2]):
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.001)
+        threads.close()
+
+    asyncio.run(main())
+    assert most <= 2

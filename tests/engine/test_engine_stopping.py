@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from dfmesh.engine import worker_threads
+from dfmesh.engine import stubborn_calls
 from dfmesh.engine.adapters import CallStopped, ThisCall, this_call
+from dfmesh.engine.stubborn_calls import TooManyStuckError
 from dfmesh.engine.worker_thread import Work
-from dfmesh.engine.worker_threads import TooManyStuckError, WorkerThreads
+from dfmesh.engine.worker_threads import WorkerThreads
 
 LIMIT = 100.0
 
@@ -164,7 +165,7 @@ def test_an_adapter_that_catches_the_exception_is_stopped_again() -> None:
 def test_a_call_that_waits_in_c_is_stuck_until_that_ends_and_its_thread_is_not_used_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(worker_threads, "_PAUSES", (0.01,) * 5)
+    monkeypatch.setattr(stubborn_calls, "_PAUSES", (0.01,) * 5)
     lock = threading.Lock()
     lock.acquire()
     begun = threading.Event()
@@ -197,8 +198,8 @@ def test_a_call_that_waits_in_c_is_stuck_until_that_ends_and_its_thread_is_not_u
 
 
 def test_a_site_full_of_stuck_calls_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_threads, "_PAUSES", (0.001,) * 5)
-    monkeypatch.setattr(worker_threads, "STUCK_LIMIT", 2)
+    monkeypatch.setattr(stubborn_calls, "_PAUSES", (0.001,) * 5)
+    monkeypatch.setattr(stubborn_calls, "STUCK_LIMIT", 2)
     lock = threading.Lock()
     lock.acquire()
 

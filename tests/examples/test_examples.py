@@ -43,6 +43,10 @@ def test_what_few_patients_say_goes_to_one_neighbour_only() -> None:
         ("trial.Merge", "office"),
         ("trial.Effect", "office"),
     }
+    counts = [row for row in explanation.rows if row.operation == "trial.Counts"]
+    assert [(row.site, row.why) for row in counts] == [
+        (hospital, "rules of residency leave no other") for hospital in ("um", "iu", "uk", "case")
+    ]
     assert [link.destination for link in explanation.links if link.source == "case"] == ["uk"]
 
 

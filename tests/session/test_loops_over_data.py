@@ -19,6 +19,7 @@ DAY = datetime(2020, 1, 1)
 FRAME = pandas.DataFrame(
     {"n": [1, 2], "day": [pandas.Timestamp(DAY), pandas.NaT], "long": pandas.to_timedelta([1, 2], "D")}
 )
+DAYS = pyarrow.array([DAY, None])
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +34,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     ("sequence", "elements"),
     [
         ({"a": 1, "b": 2}, [("a", 1), ("b", 2)]),
+        (set("hgfedcba"), list("abcdefgh")),
         (pyarrow.table({"n": [1, 2], "k": ["a", "b"]}), [{"n": 1, "k": "a"}, {"n": 2, "k": "b"}]),
         (pyarrow.array([1, None]), [1, None]),
         (
@@ -53,6 +55,23 @@ def test_elements(session: Session, sequence: Any, elements: list[Any]) -> None:
         Yield(element)
     found = session.run(pipeline, {"sequence": sequence})["yield"]
     assert [item.tolist() if isinstance(item, numpy.ndarray) else item for item in found] == elements
+
+
+@pytest.mark.parametrize("column", [FRAME["n"], FRAME["day"], FRAME["long"], pyarrow.array([1, None]), DAYS])
+def test_a_selector_gives_what_a_loop_gives(session: Session, column: Any) -> None:
+    """Also of a table: a time, and what is missing, is Python's in either way."""
+    table = column.to_frame("x") if hasattr(column, "to_frame") else pyarrow.table({"x": column})
+    with Pipeline() as pipeline:
+        with ForEach(PlaceParam("column")) as cell:
+            Yield([cell, cell == DAY], place="loop")
+        for row in range(2):
+            selected = PlaceParam("column")[row]
+            Yield([selected, selected == DAY], place="selector")
+            Yield(PlaceParam("table")["x"][row], place="of a table")
+    found = session.run(pipeline, column=column, table=table)
+    assert found["loop"] == found["selector"]
+    assert [type(cell) for cell, _ in found["selector"]] == [type(cell) for cell, _ in found["loop"]]
+    assert found["of a table"] == [cell for cell, _ in found["loop"]]
 
 
 def test_elements_of_xarray(session: Session) -> None:

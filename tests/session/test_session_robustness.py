@@ -19,6 +19,7 @@ from dfmesh import (
     PlaceParam,
     Session,
     SessionError,
+    StopToken,
     ValueEncodingError,
     Yield,
 )
@@ -94,6 +95,25 @@ def test_a_callback_that_raises_loses_nothing(session: Session, ops: Any, error:
     works(session, ops)
 
 
+@pytest.mark.parametrize("error", [ValueError, SystemExit])
+def test_a_callback_of_execute_that_raises_loses_nothing(
+    session: Session, ops: Any, error: type[BaseException]
+) -> None:
+    with Pipeline() as p, ForEach([1, 2, 3]) as number:
+        Yield(number)
+    came = []
+
+    def callback(site: str, node: str, frame: tuple[int, ...], place: str, data: Any) -> None:
+        came.append(data)
+        raise error
+
+    job = session.execute(p, default_callback=callback)
+    assert job.wait_until_finished(LIMIT)
+    assert sorted(came[:-1]) == [1, 2, 3]
+    assert came[-1] == StopToken()
+    works(session, ops)
+
+
 def test_a_callback_may_not_wait(session: Session, ops: Any) -> None:
     refused = []
 
@@ -166,13 +186,14 @@ def test_a_pickled_object_arrives_where_the_owner_allows_it_and_nowhere_else(ses
     with Pipeline() as p:
         Yield(ops.odd.Kind(thing=odd, site="north"), place="allowed")
         Yield(ops.odd.Kind(thing=PlaceParam("thing"), site="north"), place="allowed as parameter")
-        Yield(ops.odd.Kind(thing=odd, site="app"), place="refused")
+        Yield(ops.odd.Kind(thing=odd), place="where it is taken")
+        Yield(ops.odd.Kind(thing=PlaceParam("thing"), site="app"), place="refused")
     job = session.submit(p, {"thing": PickledObject(Ellipsis)})
     with pytest.raises(JobError, match="takes no pickled objects") as caught:
         job.result(LIMIT)
     assert [error.site for error in caught.value.errors] == ["app"]
     results = job.partial_result()
-    assert results["allowed"] == ["list_iterator"]
+    assert results["allowed"] == results["where it is taken"] == ["list_iterator"]
     assert results["allowed as parameter"] == ["ellipsis"]
     assert results["refused"] == []
 

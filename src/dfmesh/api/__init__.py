@@ -1,6 +1,6 @@
 """The pipeline language."""
 
-from dfmesh.api.blocks import Block, Else, If, blocks_of
+from dfmesh.api.blocks import Block, Else, If, blocks_of, statements_in
 from dfmesh.api.building import (
     LARGEST_NUMBER,
     NodeId,
@@ -88,6 +88,7 @@ __all__ = [
     "node_text",
     "number_fits",
     "operation_class",
+    "statements_in",
     "user_location",
     "with_references",
 ]

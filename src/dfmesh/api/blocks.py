@@ -108,3 +108,11 @@ def blocks_of(statement: Statement) -> tuple[Block, ...]:
     if isinstance(statement, If):
         return (statement,) if statement.otherwise is None else (statement, statement.otherwise)
     return (statement,) if isinstance(statement, Block) else ()
+
+
+def statements_in(block: Block) -> Iterator[Statement]:
+    """Iterate over the statements of a block, those of blocks inside after the block's own, in the order written."""
+    for statement in block.body:
+        yield statement
+        for inner in blocks_of(statement):
+            yield from statements_in(inner)

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
-from dfmesh.api.blocks import Block, blocks_of
+from dfmesh.api.blocks import Block, statements_in
 from dfmesh.api.building import OPEN_BLOCKS, NodeId, user_location
 from dfmesh.api.files import MEBIBYTE, read_file
 from dfmesh.api.references import NO_DEFAULT, PlaceParam
@@ -134,7 +134,7 @@ class Pipeline(Block):
 
     def statements(self) -> Iterator[Statement]:
         """Iterate over all statements, those of blocks after the block's own, in the order written."""
-        return _walk(self)
+        return statements_in(self)
 
     def parameters(self) -> dict[str, PlaceParam]:
         """Give its parameters by name, in the order they first appear, with a default if any of its uses has one.
@@ -207,10 +207,3 @@ class Pipeline(Block):
 
 def _printable(name: str) -> str:
     return name.encode(errors="backslashreplace").decode()
-
-
-def _walk(block: Block) -> Iterator[Statement]:
-    for statement in block.body:
-        yield statement
-        for inner in blocks_of(statement):
-            yield from _walk(inner)

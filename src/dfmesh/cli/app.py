@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-import enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dfmesh.cli.host_commands import add_host_commands
+from dfmesh.cli.options import (
+    PIPELINE_HELP,
+    FederationFile,
+    Homesite,
+    Json,
+    JsonEvents,
+    Objective,
+    ObjectiveChoice,
+    ParameterFile,
+    PipelineFile,
+    ResultDirectory,
+    Target,
+    TargetName,
+)
 
 _EXIT_CODES = (
     "Exit codes: 0 done; 1 a federation file, a pipeline or its parameters have mistakes; 2 wrong usage; "
@@ -23,48 +36,6 @@ app = typer.Typer(
 )
 _demo = typer.Typer(help="Run an example that comes with dfmesh.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(_demo, name="demo")
-
-
-class TargetName(enum.StrEnum):
-    """Where a federation runs."""
-
-    LOCAL = "local"
-    INPROC = "inproc"
-    UP = "up"
-
-
-_FederationFile = Annotated[Path, typer.Argument(metavar="FILE", help="Federation file, usually *.dfm.yaml.")]
-_PIPELINE_HELP = (
-    "Pipeline: a JSON document, or a Python file with `build(federation)` or a variable `pipeline`; "
-    "`file.py:name` picks another name."
-)
-
-
-class ObjectiveChoice(enum.StrEnum):
-    """What the sites of operations are chosen for."""
-
-    TIME = "time"
-    BYTES = "bytes"
-    MONEY = "money"
-
-
-_Objective = Annotated[
-    ObjectiveChoice, typer.Option(help="What the sites are chosen for: the least time, bytes moved, or money.")
-]
-_PipelineFile = Annotated[str, typer.Argument(metavar="PIPELINE", help=_PIPELINE_HELP)]
-_Homesite = Annotated[
-    str | None, typer.Option(help="Site to which the client talks.", show_default="app, or the first")
-]
-_Target = Annotated[
-    TargetName,
-    typer.Option(
-        help="local: one process per site on this machine; inproc: all sites in this process; "
-        "up: what `dfmesh up FILE` runs."
-    ),
-]
-_HostName = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Name of the host, where several run FILE.", show_default=False)
-]
 
 
 def _print_version(wanted: bool) -> None:
@@ -86,13 +57,13 @@ def _options(
 
 @app.command(short_help="Check a federation file, and a pipeline against it.")
 def validate(
-    file: _FederationFile,
-    pipeline: Annotated[str | None, typer.Argument(metavar="[PIPELINE]", help=_PIPELINE_HELP)] = None,
+    file: FederationFile,
+    pipeline: Annotated[str | None, typer.Argument(metavar="PIPELINE", help=PIPELINE_HELP)] = None,
     adapters: Annotated[
         bool,
         typer.Option("--adapters", help="Load all adapters as well, in a process per site."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Check a federation file, and a pipeline against it; list every mistake with file, line and column."""
     from dfmesh.cli.failures import reported
@@ -104,12 +75,12 @@ def validate(
 
 @app.command(short_help="Show where each operation would run, and why.")
 def explain(
-    file: _FederationFile,
-    pipeline: _PipelineFile,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    file: FederationFile,
+    pipeline: PipelineFile,
+    as_json: Json = False,
     as_mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flowchart.")] = False,
-    homesite: _Homesite = None,
-    objective: _Objective = ObjectiveChoice.TIME,
+    homesite: Homesite = None,
+    objective: Objective = ObjectiveChoice.TIME,
 ) -> None:
     """Show at which site each operation would run, why, what else it could cost, and the bytes on every link."""
     from dfmesh.cli.explaining import explain_pipeline
@@ -125,15 +96,13 @@ def explain(
 
 @app.command(short_help="Predict how a pipeline runs: time, bytes, bottleneck.")
 def simulate(
-    file: _FederationFile,
-    pipeline: _PipelineFile,
+    file: FederationFile,
+    pipeline: PipelineFile,
     param: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="Parameter; only lengths of sequences count. May be left out."),
     ] = None,
-    params: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="JSON file with a parameter set, or a list of several.")
-    ] = None,
+    params: ParameterFile = None,
     iterations: Annotated[
         list[str] | None,
         typer.Option(metavar="STATEMENT=N", help="Iterations of a loop, where neither pipeline nor runs tell."),
@@ -142,34 +111,52 @@ def simulate(
         list[str] | None,
         typer.Option(metavar="STATEMENT=SHARE", help="How often a condition is true or a key is cached, 0 to 1."),
     ] = None,
+    what_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIGURE=VALUE",
+            help="What if it were so: a.to.b.bandwidth=x10, a.capacity=8, a.copies=3, weather.Bin.seconds=2, ...",
+        ),
+    ] = None,
     cold: Annotated[
         bool, typer.Option("--cold", help="The sites have just been started: first calls load their libraries.")
     ] = False,
-    homesite: _Homesite = None,
-    objective: _Objective = ObjectiveChoice.TIME,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    homesite: Homesite = None,
+    objective: Objective = ObjectiveChoice.TIME,
+    as_json: Json = False,
+    as_mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flowchart.")] = False,
 ) -> None:
     """Predict how a pipeline runs: time, bytes on every link, bottleneck. Nothing runs and no site is needed."""
     from dfmesh.cli.failures import reported
     from dfmesh.cli.simulating import SimulationRequest, simulate_pipeline
 
-    given = [tuple(items or ()) for items in (param, iterations, share)]
+    if as_json and as_mermaid:
+        raise typer.BadParameter("give one of --json and --mermaid")
+    request = SimulationRequest(
+        file=file,
+        pipeline=pipeline,
+        given=tuple(param or ()),
+        parameter_file=params,
+        iterations=tuple(iterations or ()),
+        shares=tuple(share or ()),
+        changes=tuple(what_if or ()),
+        cold=cold,
+        homesite=homesite,
+        form="json" if as_json else "mermaid" if as_mermaid else "table",
+        objective=objective.value,
+    )
     with reported(as_json=as_json):
-        simulate_pipeline(
-            SimulationRequest(
-                file, pipeline, given[0], params, given[1], given[2], cold, homesite, as_json, objective.value
-            )
-        )
+        simulate_pipeline(request)
 
 
 @app.command(short_help="Show what operations cost, declared and measured.")
 def costs(
-    file: _FederationFile,
+    file: FederationFile,
     operation: Annotated[
-        str | None, typer.Argument(metavar="[OPERATION]", help="Only this operation, such as weather.Bin.")
+        str | None, typer.Argument(metavar="OPERATION", help="Only this operation, such as weather.Bin.")
     ] = None,
     reset: Annotated[bool, typer.Option("--reset", help="Forget what was measured.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show what operations cost at each site: what the federation file declares, and what runs have measured."""
     from dfmesh.cli.costs import reset_costs, show_costs
@@ -181,24 +168,24 @@ def costs(
 
 @app.command(short_help="Run a pipeline and write its results to files.")
 def run(
-    file: _FederationFile,
-    pipeline: _PipelineFile,
+    file: FederationFile,
+    pipeline: PipelineFile,
     param: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="Parameter; VALUE is JSON, or else text. May be given several times."),
     ] = None,
-    params: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="JSON file with a parameter set, or a list of several.")
+    params: ParameterFile = None,
+    out: ResultDirectory = Path("dfmesh-results"),
+    target: Target = TargetName.LOCAL,
+    host: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Name of the host, where several run FILE.", show_default=False)
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the results.")] = Path("dfmesh-results"),
-    target: _Target = TargetName.LOCAL,
-    host: _HostName = None,
     detach: Annotated[
         bool, typer.Option("--detach", help="With --target up: print the job's id and return at once.")
     ] = False,
-    homesite: _Homesite = None,
-    objective: _Objective = ObjectiveChoice.TIME,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line and event.")] = False,
+    homesite: Homesite = None,
+    objective: Objective = ObjectiveChoice.TIME,
+    as_json: JsonEvents = False,
 ) -> None:
     """Run a pipeline, show how far it is, and write each result to a file as it comes."""
     from dfmesh.cli.failures import reported
@@ -206,13 +193,20 @@ def run(
 
     if target is not TargetName.UP and (detach or host is not None):
         raise typer.BadParameter("--detach and --host need --target up")
-    where = target.value if host is None else f"{target.value}:{host}"
+    request = RunRequest(
+        file=file,
+        pipeline=pipeline,
+        given=tuple(param or ()),
+        parameter_file=params,
+        out=out,
+        target=target.value if host is None else f"{target.value}:{host}",
+        homesite=homesite,
+        objective=objective.value,
+        detach=detach,
+        as_json=as_json,
+    )
     with reported(as_json=as_json):
-        run_pipeline(
-            RunRequest(
-                file, pipeline, tuple(param or ()), params, out, where, homesite, as_json, detach, objective.value
-            )
-        )
+        run_pipeline(request)
 
 
 add_host_commands(app)
@@ -224,7 +218,7 @@ def bench(
         float, typer.Option(min=0.01, max=60, help="How long each measurement goes on in each repeat.")
     ] = 0.25,
     repeats: Annotated[int, typer.Option(min=1, max=100, help="How often everything is measured.")] = 3,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Measure dfmesh on this machine beside what two bare processes can do. It takes less than a minute."""
     from dfmesh.cli.bench.command import run_bench
@@ -237,7 +231,7 @@ def bench(
 @_demo.command(short_help="Three national weather services make 24 maps.")
 def weather(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where to write maps and page.")] = Path("weather-day"),
-    target: _Target = TargetName.LOCAL,
+    target: Target = TargetName.LOCAL,
     job: Annotated[
         str | None,
         typer.Option(metavar="JOB", help="With --target up: meet a job of before instead of submitting one."),

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dfmesh.cli.documents import load_federation
 from dfmesh.cli.failures import UsageError
 from dfmesh.compiler.quantity_text import bytes_text, seconds_text
 from dfmesh.text_tables import aligned
@@ -109,9 +110,7 @@ def reset_costs(file: Path, operation: str | None, *, as_json: bool) -> None:
 
 def _load(file: Path, operation: str | None) -> Federation:
     from dfmesh.api import did_you_mean
-    from dfmesh.session import Federation
-
-    federation = Federation.load(file)
+    federation = load_federation(file)
     if operation is not None and operation not in federation.operations:
         raise UsageError(f"there is no operation {operation!r}; {did_you_mean(operation, federation.operations)}")
     return federation

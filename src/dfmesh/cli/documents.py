@@ -24,6 +24,34 @@ if TYPE_CHECKING:
 _MODULE = "dfmesh_user_pipeline"
 
 
+def load_federation(file: Path) -> Federation:
+    """Read a federation file.
+
+    Raises:
+        ConfigError: it has mistakes.
+        UsageError: it is none.
+    """
+    from dfmesh.session import Federation
+
+    if file.suffix == ".py":
+        raise UsageError(f"{file} is no federation file; the order is FILE PIPELINE, such as shop.dfm.yaml {file}")
+    if not file.exists():
+        raise UsageError(f"there is no file {file}; FILE is a federation file, usually *.dfm.yaml")
+    return Federation.load(file)
+
+
+def check_homesite(homesite: str, federation: Federation) -> None:
+    """Make sure that a site which the user named as the homesite is there.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if homesite not in federation.sites:
+        from dfmesh.api import did_you_mean
+
+        raise UsageError(f"--homesite {homesite}: no such site; {did_you_mean(homesite, federation.sites)}")
+
+
 def compile_files(
     file: Path, pipeline: str, homesite: str | None = None, objective: ObjectiveName = "time"
 ) -> tuple[Federation, CompiledPipeline]:
@@ -40,14 +68,9 @@ def compile_files(
         PipelineError: the pipeline has.
         UsageError: there is no such file or site.
     """
-    from dfmesh.api import did_you_mean
-    from dfmesh.session import Federation
-
-    if file.suffix == ".py":
-        raise UsageError(f"{file} is no federation file; the order is FILE PIPELINE, such as shop.dfm.yaml {file}")
-    federation = Federation.load(file)
-    if homesite is not None and homesite not in federation.sites:
-        raise UsageError(f"--homesite {homesite}: no such site; {did_you_mean(homesite, federation.sites)}")
+    federation = load_federation(file)
+    if homesite is not None:
+        check_homesite(homesite, federation)
     return federation, federation.compile(load_pipeline(pipeline, federation), homesite=homesite, objective=objective)
 
 
@@ -79,7 +102,7 @@ def load_pipeline(source: str, federation: Federation) -> Pipeline:
         pipeline = found if isinstance(found, Pipeline) else _call(found, federation, path)
     if not isinstance(pipeline, Pipeline):
         what = f"what {name}(federation) gives" if callable(found) else f"the variable {name!r}"
-        raise CommandError(f"{path}: {what} is a {type(pipeline).__name__}, no Pipeline")
+        raise CommandError(f"{path}: {what} is no Pipeline but of type {type(pipeline).__name__}")
     return pipeline
 
 

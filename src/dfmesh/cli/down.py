@@ -54,12 +54,12 @@ def bring_down(wanted: str | None, *, as_json: bool) -> None:
 
 def _clear(wanted: str | None) -> None:
     """Remove what a host that was killed has left."""
-    from dfmesh.targets.up.directories import host_name
+    from dfmesh.targets.up.directories import named_host
     from dfmesh.targets.up.host_lock import clear_leftovers
 
     if wanted is not None:
         with suppress(OSError):
-            clear_leftovers(host_name(Path(wanted)) if os.path.isfile(wanted) else os.path.basename(wanted))
+            clear_leftovers(named_host(wanted))
 
 
 class _EndOf:

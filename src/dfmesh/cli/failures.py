@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -132,8 +133,8 @@ def error_lines(error: DfmeshError) -> list[str]:
 def fault_lines(fault: Fault) -> list[str]:
     """Write a fault: `file:line:column: path: message`, and what to do about it on a line of its own."""
     parts = [str(part) for part in (fault.location and near(fault.location), fault.path) if part]
-    hint = [f"    {shown(fault.hint, ' ' * 6)}"] if fault.hint else []
-    return [f"  {shown(': '.join([*parts, fault.message]), ' ' * 6)}", *hint]
+    hint = [f"    {shown(near_text(fault.hint), ' ' * 6)}"] if fault.hint else []
+    return [f"  {shown(': '.join([*parts, near_text(fault.message)]), ' ' * 6)}", *hint]
 
 
 def failure_lines(failure: OperationFailure) -> list[str]:
@@ -150,10 +151,10 @@ def near(location: SourceLocation) -> SourceLocation:
     return SourceLocation(near_text(location.file), location.line, location.column)
 
 
-def near_text(path: str) -> str:
-    """Make a path (a `file:line` as well) relative to the current directory, if it lies below."""
-    here = f"{Path.cwd()}{os.sep}"
-    return path.removeprefix(here)
+def near_text(text: str) -> str:
+    """Make a path, or each path in a text, relative to the current directory, if it lies below."""
+    here = re.escape(f"{Path.cwd()}{os.sep}")
+    return re.sub(rf"(^|[\s('\"]){here}", r"\1", text)
 
 
 def error_event(error: DfmeshError) -> dict[str, Any]:

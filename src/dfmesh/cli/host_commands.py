@@ -7,37 +7,18 @@ from typing import Annotated
 
 import typer
 
-_Host = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[FILE]",
-        help="Federation file, or the name of its host; may be left out if only one is up.",
-        show_default=False,
-    ),
-]
-_HostOption = Annotated[
-    str | None,
-    typer.Option(
-        "--file",
-        metavar="FILE",
-        help="Federation file, or the name of its host; may be left out if only one is up.",
-        show_default=False,
-    ),
-]
-_Job = Annotated[str, typer.Argument(metavar="JOB", help="Id of the job, or the beginning of it.")]
-_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+from dfmesh.cli.options import FederationFile, Homesite, Host, HostOption, JobId, Json, JsonEvents, ResultDirectory
 
 
 def up(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Federation file, usually *.dfm.yaml.")],
-    homesite: Annotated[
-        str | None, typer.Option(help="Site to which clients talk.", show_default="app, or the first")
-    ] = None,
+    file: FederationFile,
+    homesite: Homesite = None,
     name: Annotated[
-        str | None, typer.Option(help="Name of the host; needed to run a file twice.", show_default="of the file")
+        str | None,
+        typer.Option(metavar="NAME", help="Name of the host; needed to run a file twice.", show_default="of the file"),
     ] = None,
     detach: Annotated[bool, typer.Option("--detach", help="Return when all sites are ready.")] = False,
-    as_json: _Json = False,
+    as_json: Json = False,
     report_to: Annotated[int, typer.Option(hidden=True)] = -1,
 ) -> None:
     """Run a federation on its own: any process of yours can submit jobs to it, and meet them again.
@@ -51,7 +32,7 @@ def up(
         bring_up(UpRequest(file, homesite, name, detach, as_json, report_to))
 
 
-def down(host: _Host = None, as_json: _Json = False) -> None:
+def down(host: Host = None, as_json: Json = False) -> None:
     """Stop a federation that is up. Jobs that run go on when it is up again, if their operations allow it."""
     from dfmesh.cli.down import bring_down
     from dfmesh.cli.failures import reported
@@ -61,12 +42,12 @@ def down(host: _Host = None, as_json: _Json = False) -> None:
 
 
 def jobs(
-    host: _Host = None,
+    host: Host = None,
     forget: Annotated[
         list[str] | None,
         typer.Option(metavar="JOB", help="Remove what is kept of a job that is over. May be given several times."),
     ] = None,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """List the jobs of a federation that is up, whoever submitted them."""
     from dfmesh.cli.failures import reported
@@ -80,10 +61,10 @@ def jobs(
 
 
 def attach(
-    job: _Job,
-    host: _HostOption = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the results.")] = Path("dfmesh-results"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line and event.")] = False,
+    job: JobId,
+    host: HostOption = None,
+    out: ResultDirectory = Path("dfmesh-results"),
+    as_json: JsonEvents = False,
 ) -> None:
     """Follow a job of a federation that is up, from its first result on, as `run` does.
 
@@ -96,7 +77,7 @@ def attach(
         attach_job(job, host, out, as_json=as_json)
 
 
-def cancel(job: _Job, host: _HostOption = None, as_json: _Json = False) -> None:
+def cancel(job: JobId, host: HostOption = None, as_json: Json = False) -> None:
     """Cancel a job of a federation that is up, whoever submitted it."""
     from dfmesh.cli.cancel import cancel_job
     from dfmesh.cli.failures import reported
@@ -107,13 +88,13 @@ def cancel(job: _Job, host: _HostOption = None, as_json: _Json = False) -> None:
 
 def logs(
     site: Annotated[
-        str | None, typer.Argument(metavar="[SITE]", help="Only what this site printed.", show_default=False)
+        str | None, typer.Argument(metavar="SITE", help="Only what this site printed.", show_default=False)
     ] = None,
     job: Annotated[
         str | None, typer.Option(metavar="JOB", help="Only what the adapters of this job have printed and logged.")
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is printed from now on.")] = False,
-    host: _HostOption = None,
+    host: HostOption = None,
 ) -> None:
     """Show what the sites of a federation that is up, and their adapters, have printed."""
     from dfmesh.cli.failures import reported

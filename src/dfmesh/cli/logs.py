@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -53,11 +52,10 @@ def _show_kept(site: str | None, job: str | None, wanted: str) -> bool:
     Raises:
         SessionError: there is no such job.
     """
-    from dfmesh.targets.up.directories import host_name, state_directory
+    from dfmesh.targets.up.directories import named_host, state_directory
     from dfmesh.targets.up.site_log import read_log
 
-    name = host_name(Path(wanted)) if os.path.isfile(wanted) else os.path.basename(wanted)
-    kept = state_directory(name)
+    kept = state_directory(named_host(wanted))
     if not (kept / "lines").is_dir():
         return False
     directory = kept / "lines" if job is None else _lines_of(job, kept / "jobs")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -12,7 +11,7 @@ from dfmesh.cli.following import Following, JobFollower, emit
 from dfmesh.cli.interrupting import CancelOnInterrupt
 from dfmesh.cli.own_output import own_standard_output
 from dfmesh.cli.result_files import check_directory
-from dfmesh.netir import SendYield
+from dfmesh.session.job_plan import plan_of
 from dfmesh.targets import is_hosted
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ def _run(
         request.target,
         outlives=is_hosted(request.target),
     )
-    follower = JobFollower(following, _yields(compiled), out)
+    follower = JobFollower(following, plan_of(compiled).sources, out)
     with federation.session(request.target, homesite=request.homesite) as session, follower.audience() as audience:
         follower.make_room()
         job = session.submit(compiled, sets)
@@ -111,8 +110,3 @@ def _submit(
         emit(out, "submitted", job=job.id)
     else:
         print(job.id, file=out)
-
-
-def _yields(compiled: CompiledPipeline) -> Counter[str]:
-    """Count the Yields that send to each place."""
-    return Counter(node.action.place for node in compiled.graph.nodes if isinstance(node.action, SendYield))

@@ -6,14 +6,14 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dfmesh.cli.failures import UsageError, error_lines, exit_code, near_text, print_error
+from dfmesh.cli.documents import check_homesite, load_federation
+from dfmesh.cli.failures import error_lines, exit_code, near_text, print_error
 from dfmesh.compiler.quantity_text import count_text
 from dfmesh.errors import DfmeshError, SessionError
 from dfmesh.shown_text import shown_line
@@ -71,29 +71,26 @@ def bring_up(request: UpRequest) -> None:
         SessionError: it is up already, or a site did not start.
         SystemExit: a host in the background did not start; it has been told why.
     """
-    from dfmesh.config import FederationConfig
-    from dfmesh.targets.up.directories import check_name, host_name
-
     if request.report_to >= 0:
         _report(request)
         return
-    config = FederationConfig.load(request.file)
-    homesite = _homesite(config, request.homesite)
-    name = host_name(config.path) if request.name is None else check_name(request.name)
+    chosen = _checked(request)
     if request.detach:
-        tell_ready(*_start_detached(request, name), as_json=request.as_json)
+        tell_ready(*_start_detached(request, chosen[2]), as_json=request.as_json)
         return
-    _serve(config, homesite, name, as_json=request.as_json)
+    _serve(*chosen, as_json=request.as_json)
 
 
-def _homesite(config: FederationConfig, wanted: str | None) -> str:
-    from dfmesh.api import did_you_mean
-    from dfmesh.session.session import default_homesite
+def _checked(request: UpRequest) -> tuple[FederationConfig, str, str]:
+    """Give what is to run: federation, homesite, name of the host."""
+    from dfmesh.session import default_homesite
+    from dfmesh.targets.up.directories import check_name, host_name
 
-    homesite = wanted or default_homesite(config)
-    if homesite not in config.sites:
-        raise UsageError(f"--homesite {homesite}: no such site; {did_you_mean(homesite, list(config.sites))}")
-    return homesite
+    federation = load_federation(request.file)
+    config = federation.config
+    homesite = request.homesite or default_homesite(config)
+    check_homesite(homesite, federation)
+    return config, homesite, host_name(config.path) if request.name is None else check_name(request.name)
 
 
 def _serve(config: FederationConfig, homesite: str, name: str, *, as_json: bool) -> None:
@@ -195,21 +192,13 @@ def _report(request: UpRequest) -> None:
         os.write(request.report_to, msgspec.json.encode(ready))
         os.close(request.report_to)
 
+    from dfmesh.targets.up.serving import Serving, serve
+
     try:
-        _run_in_background(request, lambda host, resumed: say(_Ready(host, resumed)))
+        serve(Serving(*_checked(request), lambda host, resumed: say(_Ready(host, resumed))))
     except DfmeshError as error:
         say(_Ready(error="\n".join(error_lines(error)), code=exit_code(error)))
         raise
-
-
-def _run_in_background(request: UpRequest, on_ready: Callable[[HostRecord, int], None]) -> None:
-    from dfmesh.config import FederationConfig
-    from dfmesh.targets.up.directories import check_name, host_name
-    from dfmesh.targets.up.serving import Serving, serve
-
-    config = FederationConfig.load(request.file)
-    name = host_name(config.path) if request.name is None else check_name(request.name)
-    serve(Serving(config, _homesite(config, request.homesite), name, on_ready))
 
 
 __all__ = ["UpRequest", "bring_up", "tell_ready"]

@@ -6,16 +6,16 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dfmesh.cli.documents import compile_files
+from dfmesh.cli.documents import compile_files, load_federation
 from dfmesh.cli.failures import fault_data, fault_lines
 from dfmesh.compiler.quantity_text import count_text
 from dfmesh.errors import ConfigError
-from dfmesh.session import Federation
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from dfmesh.errors import Fault
+    from dfmesh.session import Federation
 
 _MOST_COLUMNS = 8
 
@@ -34,7 +34,7 @@ def validate_files(file: Path, pipeline: str | None, *, adapters: bool, as_json:
         PipelineError: the pipeline has mistakes.
     """
     if pipeline is None:
-        federation, compiled = Federation.load(file), None
+        federation, compiled = load_federation(file), None
     else:
         federation, compiled = compile_files(file, pipeline)
     warnings = () if compiled is None else compiled.warnings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dfmesh.api import BestOf, Operation, Reduce, TryFromCache
 from dfmesh.config import FederationConfig
+from dfmesh.values import PickledObject
 
 
 def candidates(statement: Operation | Reduce, federation: FederationConfig) -> tuple[str, ...]:
@@ -12,7 +13,18 @@ def candidates(statement: Operation | Reduce, federation: FederationConfig) -> t
     offering = federation.offers(name, statement.provider, allowed_sites(statement))
     own = {parameter.name for parameter in federation.operations[name].parameters}
     extra = set(statement.arguments) - own
-    return tuple(site for site in offering if not extra or extra <= exposed(statement, federation, site))
+    pickled = has_pickled(statement)
+    return tuple(
+        site
+        for site in offering
+        if (not extra or extra <= exposed(statement, federation, site))
+        and (not pickled or federation.sites[site].accepts_pickle)
+    )
+
+
+def has_pickled(statement: Operation | Reduce) -> bool:
+    """Tell whether an argument is a pickled object, which only some sites take."""
+    return any(type(value) is PickledObject for value in statement.arguments.values())
 
 
 def allowed_sites(statement: Operation | Reduce) -> list[str] | None:

@@ -19,12 +19,12 @@ from dfmesh.api import (
     did_you_mean,
     find_references,
 )
-from dfmesh.compiler.candidates import allowed_sites, candidates, exposed, operation_name
+from dfmesh.compiler.candidates import allowed_sites, candidates, exposed, has_pickled, operation_name
 from dfmesh.compiler.check_options import at_most, is_int, is_number, shown
 from dfmesh.compiler.layout import Layout
 from dfmesh.compiler.report import Report
 from dfmesh.config import FederationConfig
-from dfmesh.config.fitting import Fit, fit_of
+from dfmesh.config.fitting import Fit, fit_of, kind_fit
 from dfmesh.netir import Port
 
 MOST_ELEMENTS = 10_000
@@ -67,10 +67,16 @@ class CallChecker:
         if not self._check_sites(statement, name):
             return
         named = self._check_arguments(statement, name)
-        if named and not self.discovery and not candidates(statement, self.federation):
-            extra = sorted(self._extra_arguments(statement, name))
-            what = f"no site takes all of {', '.join(extra)} for {name}"
-            self.fault(statement, what, "; ".join(self._who_takes(statement, name)))
+        if not named or self.discovery or candidates(statement, self.federation):
+            return
+        offering = self._offering(statement, name)
+        if has_pickled(statement) and not any(self.federation.sites[site].accepts_pickle for site in offering):
+            what = f"{name} is given a PickledObject, which is not taken by {' or '.join(offering)}"
+            self.fault(statement, what, "their owners could set accepts_pickle: true, and trust whoever calls")
+            return
+        extra = sorted(self._extra_arguments(statement, name))
+        what = f"no site takes all of {', '.join(extra)} for {name}"
+        self.fault(statement, what, "; ".join(self._who_takes(statement, name)))
 
     def _check_options(self, statement: Operation | Reduce, name: str) -> None:
         retries: Any = statement.retries
@@ -199,8 +205,8 @@ class CallChecker:
             mismatch = "" if value.port is not Port.ELEMENT or value.select else self._misfit_in_loop(value, fit)
             return f"{key} {mismatch}" if mismatch else ""
         if next(find_references(value), None) is not None:
-            return ""
-        mismatch = fit.judge(value)
+            fit = kind_fit(parameter.schema, type(value))
+        mismatch = "" if fit is None else fit.judge(value)
         return f"{key} {mismatch}" if mismatch else ""
 
     def _misfit_in_loop(self, element: NodeRef, fit: Fit) -> str:
@@ -210,6 +216,8 @@ class CallChecker:
         named = ""
         if isinstance(sequence, PlaceParam) and not sequence.select:
             named, sequence = f" of the default of parameter {sequence.place!r}", sequence.default
+        if isinstance(sequence, dict):
+            sequence = list(sequence.items())
         if not isinstance(sequence, list | tuple | range):
             return ""
         for index, item in enumerate(sequence[:MOST_ELEMENTS]):

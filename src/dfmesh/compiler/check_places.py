@@ -1,4 +1,4 @@
-"""References in places where they cannot stand: only lists, tuples and dictionaries are looked into."""
+"""What cannot stand where a value should: references where nobody looks for them, and statements without a value."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from dfmesh.api import Value
+from dfmesh.api import Block, Operation, Pipeline, Statement, Value
 from dfmesh.api.conditions import Condition
 from dfmesh.api.subpipeline import SubPipelineValues
 
@@ -46,11 +46,31 @@ def _inside(value: Any, holder: str, depth: int) -> Iterator[MisplacedReference]
                 "references may stand in lists, tuples and dicts; give one of these, or take it apart in an operation"
             )
             yield MisplacedReference(f"a reference inside a {holder}", hint)
+    elif isinstance(value, Block | Statement) or (isinstance(value, type) and issubclass(value, Operation)):
+        yield _without_value(value)
     elif depth < _DEEPEST:
         kind = type(value)
         inner = holder if kind in (list, tuple, dict) else kind.__name__
         for part in _parts(value):
             yield from _inside(part, inner, depth + 1)
+
+
+def _without_value(value: Block | Statement | type[Operation]) -> MisplacedReference:
+    if isinstance(value, type):
+        return MisplacedReference(f"the operation {value.operation} itself", "call it, and give what it returns")
+    if isinstance(value, Pipeline):
+        return MisplacedReference("a pipeline", "call it, and take one of its results: other(...)[place]")
+    kind = type(value).__name__
+    return MisplacedReference(f"this {kind}, which has no value", NO_VALUE.get(kind, "give a value"))
+
+
+NO_VALUE = {
+    "If": "a block has no value; Choose(cond, a, b) gives that of one branch or the other",
+    "Else": "a block has no value; Choose(cond, a, b) gives that of one branch or the other",
+    "Yield": "a Yield sends a value to the client; use that value itself",
+    "WriteToCache": "use the value of the TryFromCache, behind its block",
+}
+"""What to use instead of a statement that has no value."""
 
 
 def _parts(value: Any) -> Iterator[Any]:

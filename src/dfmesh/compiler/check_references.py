@@ -17,14 +17,13 @@ from dfmesh.api import (
     Reduce,
     Statement,
     TryFromCache,
-    WriteToCache,
-    Yield,
     did_you_mean,
     is_unicode,
     node_text,
     number_fits,
 )
 from dfmesh.compiler.check_options import shown
+from dfmesh.compiler.check_places import NO_VALUE
 from dfmesh.compiler.layout import Layout, begins_with, described
 from dfmesh.compiler.report import Report
 from dfmesh.netir import Field, Item, Port
@@ -87,7 +86,7 @@ class ReferenceChecker:
 
     def _after_problem(self, statement: Statement, target: Statement) -> tuple[str, str] | None:
         if target.node_id not in self._layout.seen:
-            return ", which stands behind it", _BEHIND
+            return self._not_there_yet(statement, target)
         if self._layout.is_in(statement, target):
             return ", in which it stands", "a statement cannot wait for the end of its own block; leave this out"
         if not begins_with(self._layout.around(statement), self._layout.around(target)):
@@ -118,7 +117,7 @@ class ReferenceChecker:
         if target.node_id not in self._layout.seen:
             return self._not_there_yet(statement, target)
         if not _has_value(target, reference):
-            return ", which has no value", _VALUES.get(type(target), "name a statement that has one")
+            return ", which has no value", NO_VALUE.get(type(target).__name__, "name a statement that has one")
         if isinstance(target, TryFromCache) and self._layout.is_in(statement, target):
             return " in its own block, where it has no value yet", "use it behind the block"
         needed, visible = self._blocks(statement, target, reference, outer)
@@ -127,6 +126,8 @@ class ReferenceChecker:
         return f" outside of {self._block_left(statement, target)}", self._way_out(target)
 
     def _not_there_yet(self, statement: Statement, target: Statement) -> tuple[str, str]:
+        if target is statement:
+            return ", which is itself", "name another statement"
         loop = self._layout.known.get(target.loop) if isinstance(target, Collect | Reduce) else None
         if loop is not None and self._layout.is_in(statement, loop):
             return " in the loop that it gathers from", "it is there when the loop has ended: use it behind the loop"
@@ -175,11 +176,3 @@ def _has_value(target: Statement, reference: NodeRef) -> bool:
 
 def _without_branches(blocks: list[Block]) -> list[Block]:
     return [block for block in blocks if not isinstance(block, If | Else)]
-
-
-_VALUES: dict[type[Statement], str] = {
-    If: "a block has no value; Choose(cond, a, b) gives that of one branch or the other",
-    Yield: "a Yield sends a value to the client; use that value itself",
-    WriteToCache: "use the value of the TryFromCache, behind its block",
-}
-"""What to use instead of a statement that has no value."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
+from typing import Any
 
 from dfmesh.api import (
     Block,
     Choose,
     Collect,
+    Comparison,
+    Else,
     ForEach,
     If,
+    Logic,
     NodeId,
     NodeRef,
     Operation,
@@ -17,12 +21,13 @@ from dfmesh.api import (
     Reduce,
     Statement,
     TryFromCache,
-    Value,
     Yield,
+    blocks_of,
+    find_references,
+    statements_in,
 )
-from dfmesh.api.conditions import Condition
 from dfmesh.errors import Fault
-from dfmesh.netir import Port
+from dfmesh.netir import COMPARISONS, Port
 
 
 def use_warnings(pipeline: Pipeline) -> list[Fault]:
@@ -39,8 +44,8 @@ def use_warnings(pipeline: Pipeline) -> list[Fault]:
             Fault("the pipeline has no Yield, so it has no results", pipeline.location, hint=hint, severity="warning")
         )
     warnings += [
-        _warning(statement, f"{statement.label} is never reached: {why}", "leave it out, or change the condition")
-        for statement, why in _unreached(pipeline.body)
+        _warning(statement, f"{statement.label} is never reached: {why}", hint)
+        for statement, why, hint in _unreached(pipeline.body)
     ]
     warnings += [fault for statement in pipeline.statements() for fault in _without_effect(statement)]
     warnings += _gathered_elements(pipeline.body)
@@ -64,7 +69,7 @@ def _unused(statement: Statement) -> Fault:
 
 
 def _without_effect(statement: Statement) -> Iterator[Fault]:
-    if isinstance(statement, If) and not statement.body and not (statement.otherwise and statement.otherwise.body):
+    if isinstance(statement, If) and not any(block.body for block in blocks_of(statement)):
         what = "nothing depends on this If: no statement stands in it, and a name for a value is none"
         yield _warning(statement, what, _MAKE_IT)
 
@@ -76,12 +81,14 @@ def _gathered_elements(body: Sequence[Statement]) -> Iterator[Fault]:
         if isinstance(statement, ForEach):
             loops[statement.node_id] = statement
         elif isinstance(statement, Collect) and _is_element(statement.value, statement.loop):
-            branch = next((inner for inner in _walk(loops.get(statement.loop)) if isinstance(inner, If)), None)
+            loop = loops.get(statement.loop)
+            inside = () if loop is None else statements_in(loop)
+            branch = next((inner for inner in inside if isinstance(inner, If)), None)
             if branch is not None:
                 what = f"this collects every element, whatever the If ({branch.location or branch.node_id}) says"
                 yield _warning(statement, what, _MAKE_IT)
-        for inner in _blocks(statement):
-            yield from _gathered_elements(inner)
+        for block in blocks_of(statement):
+            yield from _gathered_elements(block.body)
 
 
 _MAKE_IT = "under it write `kept = x.element`, not `kept = x`, where x is the element of a loop"
@@ -91,48 +98,50 @@ def _is_element(value: object, loop: NodeId) -> bool:
     return isinstance(value, NodeRef) and (value.node, value.port, value.select) == (loop, Port.ELEMENT, ())
 
 
-def _blocks(statement: Statement) -> Iterator[list[Statement]]:
-    if isinstance(statement, Block):
-        yield statement.body
-    if isinstance(statement, If) and statement.otherwise is not None:
-        yield statement.otherwise.body
-
-
-def _walk(statement: Statement | None) -> Iterator[Statement]:
-    for block in _blocks(statement) if statement is not None else ():
-        for inner in block:
-            yield inner
-            yield from _walk(inner)
-
-
-def _unreached(body: Sequence[Statement]) -> Iterator[tuple[Statement, str]]:
-    """Iterate over the first statement of each block that never runs."""
+def _unreached(body: Sequence[Statement]) -> Iterator[tuple[Statement, str, str]]:
+    """Iterate over the first statement of each block that never runs, with why, and what to do."""
     for statement in body:
-        blocks = [(statement.body, _never(statement))] if isinstance(statement, Block) else []
-        for inner, reason in [*blocks, *_else_block(statement)]:
-            if reason and inner:
-                yield inner[0], reason
+        for block in blocks_of(statement):
+            reason = _never(statement, block)
+            if reason and block.body:
+                yield block.body[0], *reason
             else:
-                yield from _unreached(inner)
+                yield from _unreached(block.body)
 
 
-def _else_block(statement: Statement) -> list[tuple[list[Statement], str]]:
-    if not isinstance(statement, If) or statement.otherwise is None:
-        return []
-    always = _constant(statement.cond) and bool(statement.cond)
-    return [(statement.otherwise.body, "the condition is always true" if always else "")]
+def _never(statement: Statement, block: Block) -> tuple[str, str] | None:
+    if isinstance(statement, If):
+        outcome = _outcome(statement.cond)
+        if outcome is not None and outcome is isinstance(block, Else):
+            return f"the condition is always {str(outcome).lower()}", "leave it out, or change the condition"
+    if isinstance(statement, ForEach) and _is_empty(statement.seq):
+        return "the sequence is empty", "leave it out, or go over a sequence that has elements"
+    return None
 
 
-def _never(statement: Statement) -> str:
-    if isinstance(statement, If) and _constant(statement.cond) and not statement.cond:
-        return "the condition is always false"
-    if isinstance(statement, ForEach) and isinstance(statement.seq, list | tuple | dict) and not statement.seq:
-        return "the sequence is empty"
-    return ""
+def _is_empty(sequence: Any) -> bool:
+    known = next(find_references(sequence), None) is None and getattr(sequence, "shape", None) != ()
+    return known and isinstance(sequence, Sized) and not len(sequence)
 
 
-def _constant(cond: object) -> bool:
-    return not isinstance(cond, Condition | Value) and isinstance(cond, bool | int | float | str | type(None))
+def _outcome(cond: Any) -> bool | None:
+    """Give what a condition is found to be in each run; None if that depends on the run."""
+    if next(find_references(cond), None) is not None:
+        return None
+    try:
+        match cond:
+            case Comparison(operator=operator, left=left, right=right):
+                return bool(COMPARISONS[operator](left, right))
+            case Logic(operator="not", operands=(operand,)):
+                inner = _outcome(operand)
+                return None if inner is None else not inner
+            case Logic(operator=operator, operands=operands):
+                inner_outcomes = [_outcome(operand) for operand in operands]
+                joined = all(inner_outcomes) if operator == "and" else any(inner_outcomes)
+                return None if None in inner_outcomes else joined
+        return bool(cond)
+    except Exception:  # Whatever the user's values raise; it is an error of the run.
+        return None
 
 
 def _warning(statement: Statement, message: str, hint: str) -> Fault:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from dfmesh import values
@@ -20,6 +20,9 @@ from dfmesh.api import (
 from dfmesh.compiler.check_places import misplaced_references
 from dfmesh.compiler.report import Report
 from dfmesh.errors import ValueEncodingError
+from dfmesh.values.plain import MAX_DEPTH
+
+_NOT_TO_RUN = ("is for session.discover(...)", "give a value")
 
 
 class ValueChecker:
@@ -28,26 +31,32 @@ class ValueChecker:
     def __init__(self, report: Report) -> None:
         self.fault = report.fault
 
-    def check(self, statement: Statement, value: Any) -> None:
-        """Check that every constant inside a value can be sent."""
+    def check(self, statement: Statement, value: Any, depth: int = 0) -> None:
+        """Check that every constant inside a value can be sent.
+
+        Args:
+            statement: What it was given to.
+            value: The value.
+            depth: In how many lists, tuples, dictionaries and conditions it stands.
+        """
         if isinstance(value, NodeRef):
             return
-        if isinstance(value, PlaceParam):
+        if depth > MAX_DEPTH:
+            what = f"{statement.label} is given a value that is nested more than {MAX_DEPTH} levels deep"
+            self.fault(statement, what, "it may contain itself; else make it in an operation")
+        elif isinstance(value, PlaceParam):
             self._check_default(statement, value)
         elif isinstance(value, Comparison | Logic):
-            operands = value.operands if isinstance(value, Logic) else (value.left, value.right)
-            for operand in operands:
-                self.check(statement, operand)
+            for operand in value.operands if isinstance(value, Logic) else (value.left, value.right):
+                self.check(statement, operand, depth + 1)
         elif isinstance(value, Advise):
-            self.fault(statement, f"{statement.label}: Advise() is for session.discover(...)", "give a value")
-        elif _holds_advise(value):
-            self.fault(statement, f"{statement.label}: Advise() stands inside of a value", "ask for the whole value")
-        elif next(find_references(value), None) is None:
+            problem, hint = ("stands inside of a value", "ask for the whole value") if depth else _NOT_TO_RUN
+            self.fault(statement, f"{statement.label}: Advise() {problem}", hint)
+        elif next(find_references(value), None) is None and not _holds_advise(value):
             self._check_sendable(statement, value)
         else:
-            parts: Sequence[Any] = [*value.keys(), *value.values()] if isinstance(value, dict) else value
-            for part in parts:
-                self.check(statement, part)
+            for part in chain.from_iterable(value.items()) if isinstance(value, dict) else value:
+                self.check(statement, part, depth + 1)
 
     def _check_sendable(self, statement: Statement, value: Any) -> None:
         try:
@@ -74,7 +83,6 @@ class ValueChecker:
             self.fault(statement, f"the default of parameter {parameter.place!r} cannot be sent to a site: {error}")
 
 
-def _holds_advise(value: Any) -> bool:
-    if type(value) in (list, tuple):
-        return any(isinstance(item, Advise) or _holds_advise(item) for item in value)
-    return type(value) is dict and _holds_advise(list(value.values()))
+def _holds_advise(value: Any, depth: int = 0) -> bool:
+    parts = value.values() if type(value) is dict else value if type(value) in (list, tuple) else ()
+    return depth <= MAX_DEPTH and any(isinstance(part, Advise) or _holds_advise(part, depth + 1) for part in parts)

@@ -26,6 +26,18 @@ DEFAULT_BANDWIDTH = 100e6
 """Bytes per second between two sites for which nothing is declared."""
 
 
+def link_cost(
+    federation: FederationConfig, measured: MeasuredCosts, source: str, destination: str
+) -> tuple[float, float]:
+    """Seconds per value, and per byte of it, from one site to another."""
+    cost = federation.sites[source].send_cost.get(destination)
+    latency, per_byte = DEFAULT_LATENCY, 1 / DEFAULT_BANDWIDTH
+    if cost is not None:
+        latency, per_byte = cost.fixed_time, 1 / cost.bandwidth if cost.bandwidth else 0.0
+    known = measured.latency(source, destination), measured.bandwidth(source, destination)
+    return latency if known[0] is None else known[0], 1 / known[1] if known[1] else per_byte
+
+
 class Costs:
     """Times and sizes of one graph in one federation.
 
@@ -140,19 +152,9 @@ class Costs:
         """Seconds per value, and per byte of it, from one site to another."""
         link = self._links.get((source, destination))
         if link is None:
-            link = self._links[source, destination] = self._link(source, destination)
+            link = link_cost(self._federation, self.measured, source, destination)
+            self._links[source, destination] = link
         return link
-
-    def _link(self, source: str, destination: str) -> tuple[float, float]:
-        cost = self._federation.sites[source].send_cost.get(destination)
-        latency, per_byte = DEFAULT_LATENCY, 1 / DEFAULT_BANDWIDTH
-        if cost is not None:
-            latency, per_byte = cost.fixed_time, 1 / cost.bandwidth if cost.bandwidth else 0.0
-        measured = self.measured.latency(source, destination), self.measured.bandwidth(source, destination)
-        return (
-            latency if measured[0] is None else measured[0],
-            1 / measured[1] if measured[1] else per_byte,
-        )
 
     def tables(self, sites: Sequence[str]) -> tuple[Figures, Figures, Figures]:
         """Seconds per value, seconds per byte and money per byte between sites, each `[source, destination]`.

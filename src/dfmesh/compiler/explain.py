@@ -97,7 +97,8 @@ def _why(node: Node, compiled: CompiledPipeline, other: Alternative | None, stat
             listed = isinstance(statement.site, BestOf) and statement.site.sites
             return "the only one of your sites that offers it" if listed else "the only site that offers it"
     if other is None:
-        return "its inputs and consumers are here"
+        ruled = compiled.costs.has_residency and len(node.candidates or ()) > 1
+        return "rules of residency leave no other" if ruled else "its inputs and consumers are here"
     return _cost_reason(node, compiled, other, statement) or (
         "homesite" if sites[node.index] == compiled.homesite else "declared first"
     )

@@ -6,13 +6,7 @@ from typing import Any
 
 from dfmesh.compiler.check_options import shown
 from dfmesh.config.fitting import Fit
-
-
-def loop_takes(value: Any) -> bool:
-    """Tell whether a loop can go over a value; text and bytes are refused, though Python could iterate them."""
-    # Tables and batches of Arrow are sequences of rows to ForEach, though Python does not iterate them.
-    iterable = hasattr(value, "__iter__") or hasattr(value, "to_batches") or hasattr(value, "to_pylist")
-    return iterable and not isinstance(value, str | bytes | bytearray)
+from dfmesh.values.elements import has_elements
 
 
 def sequence_fit(*, in_block: bool) -> Fit:
@@ -23,7 +17,7 @@ def sequence_fit(*, in_block: bool) -> Fit:
     """
 
     def judge(value: Any) -> str:
-        if loop_takes(value) or (in_block and value is None):
+        if has_elements(value) or (in_block and value is None):
             return ""
         return f"is {shown(value)} ({type(value).__name__}), and a loop goes over lists, arrays and the like"
 

@@ -34,10 +34,11 @@ from dfmesh.compiler.check_references import ReferenceChecker
 from dfmesh.compiler.check_use import use_warnings
 from dfmesh.compiler.check_values import ValueChecker
 from dfmesh.compiler.layout import Layout
-from dfmesh.compiler.loop_sequences import loop_takes, sequence_fit
+from dfmesh.compiler.loop_sequences import sequence_fit
 from dfmesh.compiler.report import Report
 from dfmesh.config import FederationConfig
 from dfmesh.errors import Fault, PipelineError, ValueEncodingError
+from dfmesh.values.elements import has_elements
 
 
 def validate(pipeline: Pipeline, federation: FederationConfig, *, discovery: bool = False) -> list[Fault]:
@@ -63,7 +64,16 @@ def validate(pipeline: Pipeline, federation: FederationConfig, *, discovery: boo
     if errors:
         name = f"pipeline {pipeline.name!r}" if pipeline.name else "the pipeline"
         raise PipelineError(f"{name} has {len(errors)} fault{'s' * (len(errors) != 1)}", faults)
-    return list(dict.fromkeys([*faults, *use_warnings(pipeline)]))
+    return list(dict.fromkeys([*_version_warnings(pipeline, federation), *faults, *use_warnings(pipeline)]))
+
+
+def _version_warnings(pipeline: Pipeline, federation: FederationConfig) -> list[Fault]:
+    written_for, there_is = pipeline.api_version, federation.api_version
+    if not written_for or not there_is or written_for == there_is:
+        return []
+    what = f"the pipeline was written for version {written_for} of the federation, which is now {there_is}"
+    hint = "see what has changed, and give it the new api_version"
+    return [Fault(what, pipeline.location, hint=hint, severity="warning")]
 
 
 def not_a_pipeline(given: object) -> str:
@@ -178,7 +188,8 @@ class _Validator:
             self.fault(statement, f"TryFromCache: ttl={shown(ttl)}", "give seconds above 0, or None")
 
     def check_write(self, statement: WriteToCache) -> None:
-        if not self.is_placed(statement):
+        cached = self.layout.known.get(statement.cached)
+        if not self.is_placed(statement) and getattr(cached, "entered", True):
             what = "cache(...) does not stand directly in the block of its TryFromCache"
             self.fault(statement, what, "move it there")
 
@@ -204,7 +215,7 @@ class _Validator:
         sequence = statement.seq
         if isinstance(sequence, PlaceParam):
             self.check_default_sequence(statement, sequence)
-        elif not isinstance(sequence, NodeRef) and not loop_takes(sequence):
+        elif not isinstance(sequence, NodeRef) and not has_elements(sequence):
             self.fault(statement, f"ForEach cannot go over {sequence!r:.80}", "give a list, or a reference to one")
 
     def check_default_sequence(self, statement: ForEach, parameter: PlaceParam) -> None:

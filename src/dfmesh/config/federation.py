@@ -105,9 +105,7 @@ class FederationConfig:
             for interface in (site.interface, *(provider.interface for provider in site.providers.values()))
         )
 
-    def offers(
-        self, operation: str, provider: str | None = None, among: Collection[str] | None = None
-    ) -> list[str]:
+    def offers(self, operation: str, provider: str | None = None, among: Collection[str] | None = None) -> list[str]:
         """Tell which sites offer an operation.
 
         Args:
@@ -119,8 +117,10 @@ class FederationConfig:
             Names of sites, in declared order.
         """
         asked: Iterable[str] = self.sites
-        if among is not None:  # One site of thousands is not looked for among all of them.
-            asked = filter(self.sites.__contains__, among) if len(among) == 1 else filter(set(among).__contains__, asked)
+        if among is not None and len(among) == 1:  # One site of thousands is not looked for among all of them.
+            asked = filter(self.sites.__contains__, among)
+        elif among is not None:
+            asked = filter(set(among).__contains__, self.sites)
         return [name for name in asked if operation in (self.sites[name].adapters_of(provider) or {})]
 
     def adapter(self, site: str, operation: str, provider: str | None = None) -> AdapterSpec:

@@ -54,6 +54,19 @@ def fit_of(parameter: Parameter) -> Fit | None:
     return Fit(fit.quick | {type(None)}, lambda value: "" if value is None else judge(value))
 
 
+def kind_fit(schema: Mapping[str, Any], kind: type) -> Fit | None:
+    """Compile what a schema says about the type alone, for a value whose parts are not known yet.
+
+    Args:
+        schema: What `compile_fit` takes.
+        kind: Type of the value.
+
+    Returns:
+        None if it says nothing, or the value is of no kind that JSON has.
+    """
+    return _typed(schema) if kind in (list, tuple, dict) else None
+
+
 def schema_mismatch(value: Any, schema: Mapping[str, Any]) -> str:
     """Say why a value does not fit a schema; empty if it does.
 

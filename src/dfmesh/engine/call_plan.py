@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from dfmesh.engine.adapters import Adapter, AdapterKind, Raised
 from dfmesh.engine.call_limits import CallLimits, Limits
@@ -18,85 +18,42 @@ BRIEF = 0.0005
 """Seconds that a call takes on average, below which one thread makes many calls one after the other."""
 
 
-class CallOutcome(Protocol):
-    """What happens to the calls of a job; called on the event loop."""
+class CallOutcome:
+    """What happens to the calls of a job; called on the event loop. This one takes note of nothing."""
 
     def returned(self, call: int, value: Any, seconds: float) -> None:
         """The call has ended with a value."""
-        ...
 
     def raised(self, call: int, raised: Raised, seconds: float) -> None:
         """The call, or its generator, has ended with an error."""
-        ...
 
     def streams(self, call: int) -> None:
         """The call has returned a generator."""
-        ...
 
     def broken(self, call: int, failure: Failure, seconds: float) -> None:
         """The call has ended with the error of a stream that it was fed with."""
-        ...
 
     def taken(self, call: int, index: int, count: int) -> None:
         """The call has taken items of a stream that it is fed with."""
-        ...
 
     def all_returned(self, calls: Sequence[int], given: list[Any], seconds: list[float]) -> None:
         """Calls have ended with values."""
-        ...
 
     def items(self, call: int, given: list[Any], seconds: float, *, more: bool) -> None:
         """The generator has produced items, after it was asked to; if `more`, it goes on with others asked for."""
-        ...
 
     def exhausted(self, call: int) -> None:
         """The generator has no more items."""
-        ...
 
     def whose(self, call: int) -> Whose | None:
         """Tell operation, statement and frame of a call; None once it is over. Called on any thread."""
-        ...
 
     def said(self, lines: tuple[JobLine, ...], dropped: int) -> None:
         """Calls have printed or logged lines, and so many more that were dropped."""
-        ...
 
 
-class Nobody:
-    """The outcome of calls whose job has ended: nobody hears of them."""
-
-    def returned(self, call: int, value: Any, seconds: float) -> None:
-        """As `CallOutcome.returned`."""
-
-    def raised(self, call: int, raised: Raised, seconds: float) -> None:
-        """As `CallOutcome.raised`."""
-
-    def streams(self, call: int) -> None:
-        """As `CallOutcome.streams`."""
-
-    def broken(self, call: int, failure: Failure, seconds: float) -> None:
-        """As `CallOutcome.broken`."""
-
-    def taken(self, call: int, index: int, count: int) -> None:
-        """As `CallOutcome.taken`."""
-
-    def all_returned(self, calls: Sequence[int], given: list[Any], seconds: list[float]) -> None:
-        """As `CallOutcome.all_returned`."""
-
-    def items(self, call: int, given: list[Any], seconds: float, *, more: bool) -> None:
-        """As `CallOutcome.items`."""
-
-    def exhausted(self, call: int) -> None:
-        """As `CallOutcome.exhausted`."""
-
-    def whose(self, call: int) -> Whose | None:
-        """As `CallOutcome.whose`."""
-
-    def said(self, lines: tuple[JobLine, ...], dropped: int) -> None:
-        """As `CallOutcome.said`."""
-
-
-NOBODY: CallOutcome = Nobody()
+NOBODY = CallOutcome()
+"""The outcome of calls whose job has ended."""
 
 
 class CallPlan:

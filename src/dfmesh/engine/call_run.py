@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class CallRun(Work):
     """What `Work` is for one call. Its results come in the order of the calls.
 
-    One thread goes through it. Calls that it has not begun can be taken away from it at any moment, by `split`, for
-    others to make.
+    One thread goes through it, so all its calls together need one permit to compute, if any. Calls that it has not
+    begun can be taken away from it at any moment, by `split`, for others to make.
 
     Attributes:
         receiver: Gets the results.
@@ -86,7 +86,12 @@ class CallRun(Work):
         return partial(self.receiver.say, self.first + self.position)
 
     def split(self) -> list[Work]:
-        """Take away the calls that have not begun, as works of their own, and tell the receiver of that."""
+        """Take away the calls that have not begun, as works of their own, and tell the receiver of that.
+
+        Returns:
+            What is to be put to work. If the run needs a permit, that is nothing: each work needs its own one, and the
+            receiver sees to that.
+        """
         works: dict[int, Work] = {}
         for position in list(self._rest):  # In one go: what the thread takes must all come before.
             function = partial(self._function, **self._arguments[position])
@@ -96,7 +101,7 @@ class CallRun(Work):
         self.receiver.run_split(self, works)
         if self.given == self.size:
             self.receiver.run_over(self)
-        return list(works.values())
+        return list(works.values()) if self.permit is None else []
 
     def take(self, count: int) -> int:
         """Count results as given; gives the number of the call of the first one."""
@@ -107,7 +112,9 @@ class CallRun(Work):
         return call
 
     def end(self, value: Any, error: BaseException | None, seconds: float) -> None:
-        """Hand over a result that is alone, or an exception."""
+        """Hand over a result that is alone, or an exception; of a run that was stopped, it is the last one."""
+        if self.abandoned and self.permit is not None:
+            self.permit.give_back()
         self.receiver.call_ended(self.take(1), self.plan, value, error, seconds)
 
 

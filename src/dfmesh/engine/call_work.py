@@ -90,6 +90,29 @@ class CallWork:
 
         permit.ask(begin)
 
+    def begin_run(self, run: CallRun, limits: Limits | None) -> None:
+        """Make the calls of a run, as soon as they may compute."""
+        if limits is None:
+            self._submit_run(run)
+            return
+        permit = run.permit = self._permits[run.first] = Permit(self, limits)
+
+        def begin() -> None:
+            del self._permits[run.first]
+            self._submit_run(run)
+
+        permit.ask(begin)
+
+    def _submit_run(self, run: CallRun) -> None:
+        self.runs[run] = None
+        self.threads.submit_run(run)
+
+    def run_over(self, run: CallRun) -> None:
+        """All calls of a run have ended, or go on without it."""
+        self.runs.pop(run, None)
+        if run.permit is not None:
+            run.permit.give_back()
+
     def waits_for_turn(self, call: int) -> bool:
         """Whether a piece of work has not begun, since others compute."""
         return call in self._permits
@@ -197,6 +220,9 @@ class CallWork:
             self.forget_turn(waiting)
         for work in (*self.working.values(), *self.runs):
             self.stop(work)
+        for run in self.runs:
+            if run.permit is not None and not run.going_on:  # Else its last call gives it back.
+                run.permit.give_back()
         for call, task in self.tasks.items():
             cancel_for_good(task, self.in_tasks[call].operation if call in self.in_tasks else "", JOB_ENDED)
         for limited, operation in self._apart.items():

@@ -93,6 +93,10 @@ class Calls:
         except Exception as error:
             self._raised(call, error, 0.0)
             return
+        self._begin(call, plan, function)
+
+    def _begin(self, call: int, plan: CallPlan, function: Callable[[], Any]) -> None:
+        """Have a function run on a thread for a call, as soon as it may compute."""
         if plan.limits is None:
             self._work.working[call] = self._threads.submit(function, Ended(self, call, plan), plan.operation)
         else:
@@ -113,9 +117,10 @@ class Calls:
             for call, given in enumerate(arguments, first):
                 self.start(call, plan, given)
         elif plan.brief:
-            run = CallRun(self, plan, first, adapter.call, keywords)
-            self._work.runs[run] = None
-            self._threads.submit_run(run)
+            self._work.begin_run(CallRun(self, plan, first, adapter.call, keywords), plan.limits)
+        elif plan.limits is not None:
+            for call, given in enumerate(keywords, first):
+                self._begin(call, plan, partial(adapter.call, **given))
         else:
             functions: list[tuple[Callable[[], Any], Done]] = [
                 (partial(adapter.call, **given), Ended(self, call, plan)) for call, given in enumerate(keywords, first)
@@ -125,7 +130,7 @@ class Calls:
 
     def _bound(self, plan: CallPlan, adapter: Adapter, arguments: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
         """Give the keywords of several calls; None if they are to be begun one by one."""
-        if not plan.simple or plan.limits is not None:
+        if not plan.simple:
             return None
         if PickledObject in set(map(type, chain.from_iterable(map(dict.values, arguments)))):
             return None
@@ -401,11 +406,15 @@ class Calls:
     def run_split(self, run: CallRun, works: dict[int, Work]) -> None:
         """Calls of a run go on as works of their own: one of it blocks."""
         run.plan.brief = False
-        self._work.working.update(works)
+        if run.permit is None:
+            self._work.working.update(works)
+        else:
+            for call, work in works.items():
+                self._begin(call, run.plan, work.function)
 
     def run_over(self, run: CallRun) -> None:
         """A run is no longer to be stopped."""
-        self._work.runs.pop(run, None)
+        self._work.run_over(run)
 
     def _raised(self, call: int, error: BaseException, seconds: float, calls: int = 1) -> None:
         self._inputs.forget(call)

@@ -17,9 +17,9 @@ from dfmesh.engine.call_plan import CallOutcome
 from dfmesh.engine.call_work import TOO_LONG, CallTimeoutError, CallWork, give_back, ignore, over
 from dfmesh.engine.live_inputs import LiveInputs
 from dfmesh.engine.pulling import END, OpenStream, Pull
+from dfmesh.engine.stubborn_calls import STOP_SECONDS
 from dfmesh.engine.unstoppable_tasks import cancel_for_good
 from dfmesh.engine.worker_thread import Done
-from dfmesh.engine.worker_threads import STOP_SECONDS
 from dfmesh.processes.forked_child import ending_in_children
 
 Raise = Callable[[int, BaseException, float], None]

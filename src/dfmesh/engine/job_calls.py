@@ -10,7 +10,7 @@ from dfmesh import values
 from dfmesh.engine import events, messages
 from dfmesh.engine.adapters import Raised, describe_own
 from dfmesh.engine.call_lines import Whose
-from dfmesh.engine.call_plan import CallPlan
+from dfmesh.engine.call_plan import CallOutcome, CallPlan
 from dfmesh.engine.carrier import gauge
 from dfmesh.engine.events import Event, Instruction
 from dfmesh.engine.job_outbox import JobOutbox
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from dfmesh.engine.job_controller import SiteServices
 
 
-class JobCalls:
-    """Carries out the instructions of one NetRunner that make calls, and is the `CallOutcome` of these."""
+class JobCalls(CallOutcome):
+    """Carries out the instructions of one NetRunner that make calls, and hears what becomes of these."""
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,8 @@ from dfmesh.engine.frame_run import FrameRun, Frames, runs_of
 from dfmesh.engine.message_parts import Failure
 from dfmesh.engine.open_iterations import OpenIterations
 from dfmesh.engine.streams import Stream, StreamToken
-from dfmesh.errors import DfmeshError
 from dfmesh.netir import Frame, Loop, Port, Route
+from dfmesh.values.elements import elements_of
 
 if TYPE_CHECKING:
     from dfmesh.engine.net_runner import NetRunner
@@ -216,54 +216,3 @@ class Loops:
         if progress is not None and progress[0] == progress[1] and scope.parent is not None:
             del scope.progress[frame]
             self._runner.done(self._runner.wired.scopes[scope.parent], frame)
-
-
-def elements_of(sequence: Any) -> Iterator[Any]:
-    """Iterate over what a loop takes as a sequence.
-
-    A dictionary gives pairs of key and value, a table of Arrow or pandas its rows as dictionaries, a column of theirs
-    Python values, an array of NumPy or xarray what stands along its first axis, an xarray data set pairs of name and
-    array. Everything else gives what Python's iteration does.
-
-    Raises:
-        DfmeshError: it is not a sequence. Text and bytes are not, though Python could iterate them.
-    """
-    kind = type(sequence).__name__
-    if isinstance(sequence, Mapping):
-        return iter(sequence.items())
-    library = type(sequence).__module__.partition(".")[0]
-    if library == "pyarrow" and hasattr(sequence, "to_pylist"):
-        return _arrow_elements(sequence)
-    if library == "pandas":
-        return _pandas_elements(sequence)
-    if isinstance(sequence, str | bytes | bytearray) or not hasattr(sequence, "__iter__"):
-        raise DfmeshError(f"ForEach goes over lists, arrays and the like, not over a value of type {kind}")
-    return iter(sequence)
-
-
-def _arrow_elements(sequence: Any) -> Iterator[Any]:
-    if hasattr(sequence, "to_batches"):
-        return (row for batch in sequence.to_batches() for row in batch.to_pylist())
-    if hasattr(sequence, "to_pylist") and hasattr(sequence, "schema"):
-        return iter(sequence.to_pylist())
-    return (item.as_py() for item in sequence)
-
-
-def _pandas_elements(sequence: Any) -> Iterator[Any]:
-    if not hasattr(sequence, "itertuples"):
-        return map(_plain, sequence)
-    names = list(sequence.columns)
-    rows = sequence.itertuples(index=False, name=None)
-    return (dict(zip(names, map(_plain, row), strict=True)) for row in rows)
-
-
-def _plain(cell: Any) -> Any:
-    """Give a value of pandas' own, which no site could be sent, as Python's."""
-    match type(cell).__name__:
-        case "Timestamp":
-            return cell.to_pydatetime(warn=False)
-        case "Timedelta":
-            return cell.to_pytimedelta()
-        case "NaTType" | "NAType":
-            return None
-    return cell

@@ -13,10 +13,10 @@ from dfmesh.netir import NetIR, check_nets
 MAX_PROBLEMS = 50
 """Problems of a submission that are told."""
 
-_REMEMBERED = 32
-"""Submissions that are not read and checked again; the same pipeline is often submitted many times in a row."""
+_SMALL = 2**16
+"""Bytes of a small submission. Read, it takes some six times as much memory."""
 
-LARGEST = 2**20
+_LARGEST = 2**20
 """Bytes of a submission that is remembered."""
 
 
@@ -29,8 +29,9 @@ def read_nets(submitted: Mapping[str, bytes]) -> tuple[dict[str, NetIR], list[st
     Returns:
         Net by site, not to be changed, and what is wrong with them; there are no nets if anything is.
     """
-    small = sum(map(len, submitted.values())) <= LARGEST
-    nets, problems = (_read if small else _read_anew)(tuple(submitted.items()))
+    size = sum(map(len, submitted.values()))
+    read = _read_small if size <= _SMALL else _read_large if size <= _LARGEST else _read_anew
+    nets, problems = read(tuple(submitted.items()))
     return nets, list(problems)
 
 
@@ -48,4 +49,6 @@ def _read_anew(submitted: tuple[tuple[str, bytes], ...]) -> tuple[dict[str, NetI
     return ({}, problems) if problems else (nets, [])
 
 
-_read = lru_cache(maxsize=_REMEMBERED)(_read_anew)
+# The same pipeline is often submitted many times in a row.
+_read_small = lru_cache(maxsize=32)(_read_anew)
+_read_large = lru_cache(maxsize=2)(_read_anew)

@@ -97,6 +97,11 @@ class Work:
         """Whether the result is about to be sent to other sites."""
         return type(self.done) is Ended and self.done.plan.leaves
 
+    @property
+    def going_on(self) -> bool:
+        """Whether a thread is in its code. Of what was abandoned before, nothing begins any more."""
+        return self.worker is not None and self.worker.work is self
+
     def invoke(self) -> Any:
         """Call the function."""
         return self.function()

@@ -9,7 +9,6 @@ forgets an exception that came too late, before it does anything else. It is not
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import sys
 import threading
@@ -23,8 +22,9 @@ from typing import TYPE_CHECKING, Any
 from dfmesh.engine import stopping
 from dfmesh.engine.adapters.present_call import CallStopped, ThisCall, in_this_task, on_this_thread
 from dfmesh.engine.call_run import CallRun
-from dfmesh.engine.worker_thread import Done, Ended, Shield, Waiting, Work, WorkerThread, run_apart
-from dfmesh.errors import DfmeshError
+from dfmesh.engine.stubborn_calls import StubbornCalls
+from dfmesh.engine.thread_results import ThreadResults
+from dfmesh.engine.worker_thread import Done, Shield, Waiting, Work, WorkerThread, run_apart
 
 if TYPE_CHECKING:
     from dfmesh.engine.call_limits import Permit
@@ -39,26 +39,8 @@ Work that takes microseconds is best done by one thread that goes from one piece
 that blocks needs a thread each. How long the queue stands still tells one from the other.
 """
 
-RESULTS_AT_ONCE = 128
-"""Results that are handed over before what they led to is sent: many together save work, few do not wait for long."""
-
 HARD_LIMIT = 2000
 """Threads in all, with those that do not count: they wait for a stream, or nobody waits for what they do."""
-
-STUCK_LIMIT = 1000
-"""Threads that hang in calls which did not stop, before the site takes no further work for threads."""
-
-STOP_SECONDS = 2.0
-"""Time in which a call that is stopped should end; then the log says that it does not."""
-
-_PAUSES = (0.05, 0.2, 0.5, STOP_SECONDS - 0.75, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
-"""Seconds until a call is stopped once more: the adapter may have caught the exception, or waited in C."""
-
-_log = logging.getLogger("dfmesh.engine")
-
-
-class TooManyStuckError(DfmeshError):
-    """A site has no thread left for a call: too many hang in calls that did not stop."""
 
 
 class WorkerThreads:
@@ -72,22 +54,18 @@ class WorkerThreads:
             owner: Whose threads these are, such as `site 'us'`, for the log.
         """
         self._loop = loop
-        self._owner = owner
-        self._stuck: dict[Work, None] = {}
+        self._stubborn = StubbornCalls(loop, owner)
         self._work: deque[Work] = deque()
         self._mine = threading.local()
         self._excused = 0
-        self._results: deque[tuple[Done | CallRun, Any, BaseException | None, float, float]] = deque()
+        self._results = ThreadResults(loop)
         self._lock = threading.Lock()
         self._workers: list[WorkerThread] = []
         self._asleep: list[WorkerThread] = []
         # Threads that are awake and whose calls do not block; changed under the lock.
         self._at_hand = 0
-        self._finished = 0
-        self._lag = 0.0
         self._seen_finished = 0
         self._more = 1
-        self._waking = False
         self._watch: asyncio.TimerHandle | None = None
         self._closed = False
 
@@ -110,8 +88,8 @@ class WorkerThreads:
         """
         work = Work(function, done, operation, call)
         work.permit = permit
-        if len(self._stuck) >= STUCK_LIMIT:
-            self._loop.call_soon(done, None, self._exhausted(), 0.0)
+        if self._stubborn.too_many:
+            self._loop.call_soon(done, None, self._stubborn.refusal(), 0.0)
             return work
         self._work.append(work)
         if self._at_hand <= 0:
@@ -122,7 +100,7 @@ class WorkerThreads:
 
     def submit_all(self, functions: list[tuple[Callable[[], Any], Done]], operation: str) -> list[Work]:
         """As `submit`, for several calls of one operation."""
-        if len(self._stuck) >= STUCK_LIMIT:
+        if self._stubborn.too_many:
             return [self.submit(function, done, operation) for function, done in functions]
         added = [Work(function, done, operation, None) for function, done in functions]
         self._work.extend(added)
@@ -134,9 +112,9 @@ class WorkerThreads:
 
     def submit_run(self, run: CallRun) -> None:
         """As `submit_all`, for calls that one thread is to make as long as none of them blocks."""
-        if len(self._stuck) >= STUCK_LIMIT:
+        if self._stubborn.too_many:
             for work in run.split():
-                self._loop.call_soon(work.done, None, self._exhausted(), 0.0)
+                self._loop.call_soon(work.done, None, self._stubborn.refusal(), 0.0)
             return
         self._work.append(run)
         if self._at_hand <= 0:
@@ -151,14 +129,7 @@ class WorkerThreads:
             CallStopped: the call is being stopped; nothing was given.
         """
         with Shield(getattr(self._mine, "worker", None)):
-            self._return(done, value, None, seconds, time.perf_counter())
-
-    def _exhausted(self) -> TooManyStuckError:
-        operations = ", ".join(sorted({work.operation for work in self._stuck})[:5])
-        return TooManyStuckError(
-            f"{len(self._stuck)} threads of {self._owner or 'the site'} hang in calls that did not stop ({operations});"
-            " restart the site, and declare `isolation: process` for these adapters"
-        )
+            self._results.add(done, value, None, seconds, time.perf_counter())
 
     def abandon(self, work: Work) -> None:
         """Say that nobody waits for a function any more: it does not begin, or its thread does not count any more."""
@@ -189,44 +160,18 @@ class WorkerThreads:
         if work.call is not None:
             work.call.cancel(reason, run_apart)
         if work.operation and work.worker is not None:
-            self._insist(work, work.worker, 0)
+            self._stubborn.insist(work, work.worker)
 
     async def end_of(self, work: Work) -> None:
         """Wait until a call has ended that is being stopped."""
-        if work.worker is not None and work.worker.work is work:
+        if work.going_on:
             work.ended = work.ended or asyncio.Event()
             await work.ended.wait()
-
-    def _insist(self, work: Work, worker: WorkerThread, attempt: int) -> None:
-        if worker.work is not work:
-            return
-        if attempt == 4:
-            self._note_stuck(work)
-        with worker.gate:
-            if worker.work is not work:
-                return
-            if not worker.shielded:
-                stopping.raise_in(worker.thread)
-                stopping.end_wait(worker.thread)
-        if attempt < len(_PAUSES):
-            self._loop.call_later(_PAUSES[attempt], self._insist, work, worker, attempt + 1)
-
-    def _note_stuck(self, work: Work) -> None:
-        self._stuck[work] = None
-        _log.warning(
-            "%s%s did not stop within %g s although %s: it waits in code that cannot be interrupted, or catches "
-            "CallStopped. It goes on in a thread of its own, unheard. Declare `isolation: process` for its adapter "
-            "to have such calls ended.",
-            work.operation,
-            f" at {self._owner}" if self._owner else "",
-            STOP_SECONDS,
-            work.stopping,
-        )
 
     @property
     def stuck(self) -> list[str]:
         """Operations whose calls were stopped and go on nevertheless, one entry per call."""
-        return [work.operation for work in self._stuck]
+        return self._stubborn.operations
 
     def waiting(self) -> Waiting:
         """Wait, on one of the threads, for something that other work has to bring: the thread does not count.
@@ -271,7 +216,7 @@ class WorkerThreads:
 
     def lag(self) -> tuple[int, float]:
         """Give the number of results so far, and the seconds that they waited until the event loop took them."""
-        return self._finished, self._lag
+        return self._results.count, self._results.lag
 
     def close(self) -> None:
         """Let idle threads end; those that hang are daemons and end with the process."""
@@ -285,7 +230,7 @@ class WorkerThreads:
             self._asleep.clear()
 
     def _watch_progress(self) -> None:
-        self._seen_finished = self._finished
+        self._seen_finished = self._results.count
         self._watch = self._loop.call_later(PATIENCE, self._look)
 
     def _look(self) -> None:
@@ -298,7 +243,7 @@ class WorkerThreads:
             if going_on and not self._closed:
                 self._watch_progress()
             return
-        if self._finished == self._seen_finished:
+        if self._results.count == self._seen_finished:
             self._wake(min(self._more, len(self._work)))
             self._more *= 2
         else:
@@ -390,7 +335,7 @@ class WorkerThreads:
             done = partial(self._stopped, item) if item.stopping else worker.run or item.done
             staying = not (worker.blocks or item.stopping) or self._may_stay(worker, item, begun)
             ended = time.perf_counter()
-            if not self._return(done, value, error, ended - started, ended) or not staying:
+            if not self._results.add(done, value, error, ended - started, ended) or not staying:
                 return
             del item, value, error, done
 
@@ -411,9 +356,7 @@ class WorkerThreads:
     def _stopped(self, work: Work, value: Any, error: BaseException | None, seconds: float) -> None:
         if work.ended is not None:
             work.ended.set()
-        if work in self._stuck:
-            del self._stuck[work]
-            _log.info("%s: a call of %s that did not stop has ended after %.1f s", self._owner, work.operation, seconds)
+        self._stubborn.ended(work, seconds)
         work.end(value, error, seconds)
 
     def _may_stay(self, worker: WorkerThread, item: Work, begun: bool) -> bool:
@@ -459,79 +402,3 @@ class WorkerThreads:
             self._asleep.append(worker)
         worker.bell.acquire()
         return True
-
-    def _return(
-        self, done: Done | CallRun, value: Any, error: BaseException | None, seconds: float, ended: float
-    ) -> bool:
-        """Hand a result to the event loop; False if that is gone."""
-        self._results.append((done, value, error, seconds, ended))
-        if not self._waking:
-            self._waking = True
-            try:
-                self._loop.call_soon_threadsafe(self._deliver)
-            except RuntimeError:  # The loop has closed; nobody wants the result.
-                return False
-        return True
-
-    def _deliver(self) -> None:
-        self._waking = False
-        results = self._results
-        left = RESULTS_AT_ONCE
-        try:
-            while results and left > 0:
-                done, value, error, seconds, ended = results.popleft()
-                self._finished += 1
-                self._lag += time.perf_counter() - ended
-                if isinstance(done, CallRun):
-                    left -= self._deliver_run(done, value, error, seconds, left)
-                elif type(done) is Ended and error is None:
-                    left -= self._deliver_alike(done, value, seconds, left)
-                else:
-                    left -= 1
-                    done(value, error, seconds)
-        finally:
-            if results:  # Many, or one of them raised: the others get theirs when what these led to was sent.
-                self._loop.call_soon(self._loop.call_soon, self._deliver)
-
-    def _deliver_run(self, run: CallRun, value: Any, error: BaseException | None, seconds: float, most: int) -> int:
-        """Deliver a result of a run, and those that come right behind it; give how many."""
-        if error is not None:
-            run.end(value, error, seconds)
-            return 1
-        results = self._results
-        given, durations = [value], [seconds]
-        waited, now = 0.0, time.perf_counter()
-        while results and len(given) < most:
-            following, value, error, seconds, ended = results[0]
-            if following is not run or error is not None:
-                break
-            results.popleft()
-            waited += now - ended
-            given.append(value)
-            durations.append(seconds)
-        self._finished += len(given) - 1
-        self._lag += max(waited, 0.0)
-        run.receiver.run_ended(run, run.take(len(given)), given, durations)
-        return len(given)
-
-    def _deliver_alike(self, done: Ended, value: Any, seconds: float, most: int) -> int:
-        """Deliver a result and those of the same receiver that come right behind it; give how many."""
-        results, receiver = self._results, done.receiver
-        ends, given, durations = [done], [value], [seconds]
-        waited, now = 0.0, time.perf_counter()
-        while results and len(ends) < most:
-            following, value, error, seconds, ended = results[0]
-            if type(following) is not Ended or following.receiver is not receiver or error is not None:
-                break
-            results.popleft()
-            waited += now - ended
-            ends.append(following)
-            given.append(value)
-            durations.append(seconds)
-        self._finished += len(ends) - 1
-        self._lag += max(waited, 0.0)
-        if len(ends) == 1:
-            done(given[0], None, durations[0])
-        else:
-            receiver.calls_ended(ends, given, durations)
-        return len(ends)

@@ -15,6 +15,7 @@ import msgspec
 
 from dfmesh import values
 from dfmesh.errors import DfmeshError
+from dfmesh.values.elements import item_of
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
@@ -117,7 +118,7 @@ def select(value: Any, selector: Selector) -> Any:
     """
     for step in selector:
         try:
-            value = value[step.key] if isinstance(step, Item) else _field(value, step.name)
+            value = item_of(value, step.key) if isinstance(step, Item) else _field(value, step.name)
         except Exception as error:  # Whatever the value's own class raises.
             what = (
                 f"no {'item' if isinstance(step, Item) else 'field'} {step} in a value of type {type(value).__name__}"

@@ -105,6 +105,8 @@ class Connection:
             self._send_all()  # Jobs go on with what was given to them until now.
         last()
         await self._runner.close()
+        if self._starting is not None:
+            self._starting.cancel()  # Who was interrupted while they started does not wait for it any more.
 
     def post(self, *messages: AnyMessage) -> None:
         """Send messages to the homesite, in order."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dfmesh.api import STATUS_PLACE
 from dfmesh.session.connection import Connection
+from dfmesh.session.given_arguments import seconds
 from dfmesh.session.job import Job
 from dfmesh.session.job_inbox import JobInbox, JobStatus
 from dfmesh.session.parameter_sets import ParameterFeed, ParameterSets, parameter_sets
@@ -69,7 +71,7 @@ class DfmJob(Job):
     def _call(self, place: str, site: str, node: str, frame: tuple[int, ...], value: Any) -> None:
         callback: Callable[..., None] | None = self._by_place.get(place, self._default)
         if callback is not None:
-            callback(site, node, frame, place, value)
+            self._inbox.call(callback, site, node, frame, place, value)
 
     @property
     def job_id(self) -> str:
@@ -82,7 +84,11 @@ class DfmJob(Job):
 
     def wait_until_finished(self, timeout: float | None = None) -> bool:
         """Wait until the job is over and all callbacks have returned; False after the time-out."""
-        return self.wait(timeout) and self._delivered.wait(timeout)
+        limit = seconds(timeout)
+        began = time.monotonic()
+        over = self.wait(limit)
+        left = None if limit is None else max(0.0, began + limit - time.monotonic())
+        return over and self._delivered.wait(left)
 
     def send_input_params(self, input_params: ParameterSets) -> None:
         """Run a further parameter set, or several."""

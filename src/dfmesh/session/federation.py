@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dfmesh.api import Pipeline
 from dfmesh.compiler import CompiledPipeline, Explanation, Objective, ObjectiveName, compile_pipeline, explain
+from dfmesh.compiler.what_if import what_if as change_figures
 from dfmesh.config import FederationConfig
 from dfmesh.session.cost_store import CostStore, costs_file, measuring
 from dfmesh.session.parameter_sets import ParameterSets
@@ -81,7 +82,7 @@ class Federation:
             target: `local`: one process per site on this machine; `inproc`: all sites in this process; `up`: what
                 `dfmesh up FILE` runs (`up:NAME` where that has a name), which goes on without this session.
             homesite: Site to which the client talks; default: `info.homesite` of the file, else `app` if there is
-                one, else the first site.
+                one, else the first site; in target `up` that of the host.
             measure: Whether pipelines are placed by what earlier jobs have cost, and jobs are measured for later
                 ones; None leaves it to the environment (`DFMESH_MEASURE`), which says yes by default.
             output: Where the processes of sites say what they and their adapters print or log (target `local`):
@@ -154,6 +155,7 @@ class Federation:
         iterations: Mapping[str, float] | None = None,
         shares: Mapping[str, float] | None = None,
         cold: bool = False,
+        what_if: Mapping[str, float | str] | None = None,
         homesite: str | None = None,
         measure: bool | None = None,
     ) -> Prediction:
@@ -166,18 +168,42 @@ class Federation:
                 or from earlier runs, or assumed.
             shares: How often conditions are true and keys are found in the cache, 0 to 1, by statement.
             cold: Whether the sites have just been started, so that first calls load their libraries.
+            what_if: Links, sites and operations that are different, such as `{"a.to.b.bandwidth": "x10"}`, as
+                `dfmesh.compiler.what_if` takes them; the pipeline is compiled for those.
             homesite: As in `session`.
             measure: As in `compile`.
 
         Raises:
-            PipelineError: the pipeline has faults, or iterations or shares do not fit it.
+            PipelineError: the pipeline has faults, or iterations, shares or changes do not fit it.
         """
         from dfmesh.session.prediction import predict
 
         compiled = pipeline
         if not isinstance(compiled, CompiledPipeline):
             compiled = self.compile(compiled, homesite=homesite, measure=measure)
-        return predict(compiled, self.config, parameters, iterations=iterations, shares=shares, cold=cold)
+        changed = change_figures(self.config, compiled.costs.measured, what_if or {})
+        if what_if:
+            compiled = compile_pipeline(
+                compiled.pipeline,
+                changed.config,
+                compiled.homesite,
+                restrict_to_sites=[
+                    site
+                    for site in changed.config.sites
+                    if site in compiled.costs.sites or site not in self.config.sites
+                ],
+                measured=changed.measured,
+                objective=compiled.placement.certificate.objective,
+            )
+        return predict(
+            compiled,
+            changed.config,
+            parameters,
+            iterations=iterations,
+            shares=shares,
+            cold=cold,
+            changes=changed.changes,
+        )
 
     def __copy__(self) -> Federation:
         return self

@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from dfmesh.engine.frame_run import Frames
 from dfmesh.engine.message_parts import Failure, SiteReport
@@ -36,8 +36,6 @@ from dfmesh.session.result_run import ResultRun
 from dfmesh.session.results import ResultItem
 
 _log = logging.getLogger("dfmesh.session")
-
-T = TypeVar("T")
 
 
 class JobStatus(enum.StrEnum):
@@ -111,7 +109,7 @@ class JobInbox:
     def _restarted(self, message: JobRestarted) -> None:
         self.restarts.append(message.lost)
         for tell in self._on_restart:
-            self._call(tell, message.lost)
+            self.call(tell, message.lost)
 
     def _finished(self, message: JobFinished) -> None:
         self.reports = message.reports or self.reports
@@ -139,7 +137,7 @@ class JobInbox:
             items = run.items()
             for callback in self._callbacks:
                 for item in items:
-                    self._call(callback, item)
+                    self.call(callback, item)
 
     def _values(self, message: YieldPackage | YieldPackages, frames: Frames) -> list[Any]:
         value = self._connection.unpack(message.payload)
@@ -250,7 +248,7 @@ class JobInbox:
 
     def _add(self, callback: Callable[[ResultItem], None]) -> None:
         for item in self.log.all():
-            self._call(callback, item)
+            self.call(callback, item)
         self._callbacks.append(callback)
 
     def on_restart(self, callback: Callable[[tuple[Failure, ...]], None]) -> None:
@@ -259,13 +257,14 @@ class JobInbox:
 
     def _tell_restarts(self, callback: Callable[[tuple[Failure, ...]], None]) -> None:
         for lost in self.restarts:
-            self._call(callback, lost)
+            self.call(callback, lost)
         self._on_restart.append(callback)
 
-    def _call(self, callback: Callable[[T], None], item: T) -> None:
+    def call(self, callback: Callable[..., None], *arguments: Any) -> None:
+        """Call a function of the user's; what it raises is logged."""
         try:
-            callback(item)
-        except BaseException:  # Whatever it is, SystemExit too: this thread works for all sessions.
+            callback(*arguments)
+        except BaseException:  # Whatever it is, SystemExit too: the thread has others to call.
             _log.exception("job %s: a callback raised", self.job)
 
 

@@ -53,24 +53,7 @@ class Session:
         measure: bool | None = None,
         output: Output = "stderr",
     ) -> None:
-        """Make a session; `connect` or `with` starts the sites.
-
-        Args:
-            federation: The federation.
-            target: `local`: one process per site on this machine; `inproc`: all sites in this process; `up`: what
-                `dfmesh up FILE` runs (`up:NAME` where that has a name), which goes on without this session.
-            homesite: Site to which the client talks; default: `info.homesite` of the file, else `app` if there is
-                one, else the first site; in target `up` that of the host.
-            measure: Whether pipelines are placed by what earlier jobs have cost, and jobs are measured for later
-                ones; None leaves it to the environment (`DFMESH_MEASURE`), which says yes by default.
-            output: Where the processes of sites say what they and their adapters print or log (target `local`):
-                `stderr`, each line as `[us] text`; `none`; or a function `(site, line)`, called on a thread of its own.
-                In target `inproc` adapters print where this process does; in target `up` the host keeps what they
-                print (`dfmesh logs`).
-
-        Raises:
-            SessionError: there is no such target or site, or `output` is none of that.
-        """
+        """Prepare; `federation.session` makes a session, and says what its arguments mean."""
         self.federation = federation
         self.target = target
         self.homesite = homesite or default_homesite(federation)
@@ -102,9 +85,12 @@ class Session:
         self._connection.check_may_block()
         starting = self._starting()
         if starting is not None:
-            if self.target == "local":
-                load_placing()  # The sites have their own processes to start in.
-            starting.result()
+            try:
+                self._wait_for(starting)
+            except BaseException:
+                if not starting.done() or starting.exception() is None:
+                    self.close()  # Interrupted: nobody has the session who could close it.
+                raise
             self._adopt_homesite()
         return self
 
@@ -162,6 +148,16 @@ class Session:
             )
         self._connection.check_open()
         return None
+
+    def _wait_for(self, starting: Future[None]) -> None:
+        """Wait until the sites have started; what is needed here as well is loaded meanwhile."""
+        if self.target != "local":
+            starting.result()
+            return
+        # Not on this thread: numpy is of no use any more in a process in which Ctrl-C has cut off its import.
+        loading = self._connection.run(asyncio.to_thread(load_placing))
+        starting.result()
+        loading.result()
 
     def _adopt_homesite(self) -> None:
         if self._connection.hosting is not None:

@@ -21,6 +21,12 @@ import numpy as np
 from dfmesh.compiler.placement.charges import Charges
 from dfmesh.compiler.placement.problem import Flags, Floats, Indices, Problem, Whole
 
+FINER = 2**16
+"""Parts of a unit of charges to which prices are rounded."""
+
+ROOM = 2**60
+"""What all columns together may be charged in such parts."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
@@ -52,7 +58,8 @@ class Program:
         Args:
             prices: Of each row, what one more of its sum is worth; any are right, the solver's give the best bound.
         """
-        whole = np.rint(prices).astype(np.int64)
+        finer = max(1, min(FINER, ROOM // max(1, int(self.costs.sum()))))
+        whole = np.rint(prices * finer).astype(np.int64)
         whole = np.where(np.isinf(self.lower), np.minimum(whole, 0), whole)
         whole = np.where(np.isinf(self.upper), np.maximum(whole, 0), whole)
         variables = int(self.variable[-1]) + 1
@@ -60,13 +67,13 @@ class Program:
         limits = np.where(whole > 0, self.lower, self.upper)
         bound = int((whole * np.where(whole == 0, 0.0, limits).astype(np.int64)).sum())
         rows = np.repeat(np.arange(len(whole)), np.diff(self.starts))
-        left = self.costs.copy()
+        left = self.costs * finer
         np.subtract.at(left, self.columns, whole[rows] * self.signs.astype(np.int64))
         choices = len(self.variable)
         bound += int(np.minimum(left[choices:], 0).sum())
         first = np.searchsorted(self.variable, np.arange(variables))
         least = np.minimum.reduceat(left[:choices], first)
-        return bound + int(least.sum()), left[:choices] - least[self.variable]
+        return -(-(bound + int(least.sum())) // finer), (left[:choices] - least[self.variable]) // finer
 
 
 def program(problem: Problem, charges: Charges, domain: Flags, ways: int) -> Program:

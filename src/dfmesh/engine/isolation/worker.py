@@ -18,7 +18,7 @@ from dfmesh import values
 from dfmesh.config import FederationConfig
 from dfmesh.engine.adapters import Adapter, Raised, SiteAdapters, describe, describe_own
 from dfmesh.engine.call_lines import Whose
-from dfmesh.engine.call_plan import CallPlan
+from dfmesh.engine.call_plan import CallOutcome, CallPlan
 from dfmesh.engine.calls import Calls
 from dfmesh.engine.heard_output import hear
 from dfmesh.engine.isolation import messages
@@ -38,8 +38,8 @@ _CALL = 0
 _UNKNOWN: Whose = ("", "", ())
 
 
-class Worker:
-    """Carries out what a site asks for, and is the `CallOutcome` of it."""
+class Worker(CallOutcome):
+    """Carries out what a site asks for, and tells it what becomes of that."""
 
     def __init__(self, adapters: SiteAdapters, channel: Channel) -> None:
         self._adapters = adapters

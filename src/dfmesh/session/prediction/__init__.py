@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from dfmesh.compiler import CompiledPipeline, Costs
@@ -14,6 +14,7 @@ from dfmesh.session.prediction.planning import Planner
 from dfmesh.session.prediction.result import PathPart, PredictedLink, PredictedOperation, PredictedSite, Prediction
 from dfmesh.session.prediction.running import PredictedRun
 from dfmesh.session.prediction.shares import resolve
+from dfmesh.session.prediction.undeclared import undeclared
 
 
 def predict(
@@ -24,6 +25,8 @@ def predict(
     iterations: Mapping[str, float] | None = None,
     shares: Mapping[str, float] | None = None,
     cold: bool = False,
+    changes: Sequence[str] = (),
+    watch: Callable[[PredictedRun], None] | None = None,
 ) -> Prediction:
     """Predict how a compiled pipeline runs. No adapter is called and no site is needed.
 
@@ -35,6 +38,8 @@ def predict(
             from earlier runs, or assumed.
         shares: How often conditions are true and keys are found in the cache, 0 to 1, by statement.
         cold: Whether the sites have just been started, so that first calls load their libraries.
+        changes: What is different from the real federation, as `what_if` tells it.
+        watch: Is given the run before it begins; `now` and `events` of it tell another thread how far it is.
 
     Raises:
         PipelineError: parameters, iterations or shares do not fit the pipeline.
@@ -50,8 +55,11 @@ def predict(
     costs = Costs(compiled.graph, config, measured, name, repeats)
     plan = Planner(compiled.nets, compiled.graph, costs, config, figures, cold=cold).plan()
     run = PredictedRun(plan, len(sets))
+    if watch is not None:
+        watch(run)
     run.run()
-    return _prediction(compiled, plan, run, assumptions)
+    unknown = undeclared(plan, costs, compiled.graph, config)
+    return _prediction(compiled, config, plan, run, assumptions=assumptions, undeclared=unknown, changes=tuple(changes))
 
 
 def _parameter_sets(
@@ -61,7 +69,16 @@ def _parameter_sets(
     return [compiled.parameter_set(entry, complete=False) for entry in given]
 
 
-def _prediction(compiled: CompiledPipeline, plan: Plan, run: PredictedRun, assumptions: list[str]) -> Prediction:
+def _prediction(
+    compiled: CompiledPipeline,
+    config: FederationConfig,
+    plan: Plan,
+    run: PredictedRun,
+    *,
+    assumptions: list[str],
+    undeclared: list[str],
+    changes: tuple[str, ...],
+) -> Prediction:
     return Prediction(
         name=compiled.pipeline.name or "",
         homesite=compiled.homesite,
@@ -70,10 +87,12 @@ def _prediction(compiled: CompiledPipeline, plan: Plan, run: PredictedRun, assum
         results=run.results,
         result_bytes=run.result_bytes,
         operations=_operations(plan),
-        sites=_sites(plan, run.seconds),
+        sites=_sites(plan, config, run.seconds),
         links=_links(plan, run.seconds),
         path=_path(run),
         assumptions=tuple(assumptions),
+        undeclared=tuple(undeclared),
+        changes=changes,
         measured=_measured_share(compiled, plan),
         events=run.events,
     )
@@ -85,11 +104,15 @@ def _operations(plan: Plan) -> tuple[PredictedOperation, ...]:
     return tuple(PredictedOperation(step.node, step.name, step.site.name, step.calls, step.seconds) for step in steps)
 
 
-def _sites(plan: Plan, seconds: float) -> tuple[PredictedSite, ...]:
+def _sites(plan: Plan, config: FederationConfig, seconds: float) -> tuple[PredictedSite, ...]:
     sites = sorted(plan.sites, key=lambda site: -site.busy)
     return tuple(
         PredictedSite(
-            site.name, site.calls, site.busy / seconds if seconds else 0.0, site.work / site.busy if site.busy else 0.0
+            site.name,
+            site.calls,
+            site.busy / seconds if seconds else 0.0,
+            site.work / site.busy if site.busy else 0.0,
+            config.sites[site.name].capacity,
         )
         for site in sites
     )
@@ -127,6 +150,7 @@ __all__ = [
     "PathPart",
     "PredictedLink",
     "PredictedOperation",
+    "PredictedRun",
     "PredictedSite",
     "Prediction",
     "predict",

@@ -40,12 +40,14 @@ class PredictedSite:
         calls: Calls that it makes.
         busy: Share of the whole time in which it computes.
         parallel: Calls that go on while it computes, on average.
+        capacity: Calls that may go on there at a time; None if it declares no limit.
     """
 
     site: str
     calls: int
     busy: float
     parallel: float
+    capacity: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,8 @@ class Prediction:
         assumptions: What nothing is known about, and what was assumed for it.
         measured: Share of the calls whose time was measured in earlier runs.
         events: How many events were simulated.
+        undeclared: Times, sizes and links that are neither declared nor measured, and what was taken for them.
+        changes: What is different from the real federation (`what_if`).
     """
 
     name: str
@@ -139,6 +143,8 @@ class Prediction:
     assumptions: tuple[str, ...]
     measured: float
     events: int
+    undeclared: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
 
     @property
     def bytes_between_sites(self) -> float:
@@ -189,7 +195,15 @@ class Prediction:
             (item.operation, item.statement, item.site, f"{item.calls:,}", seconds_text(item.seconds))
             for item in self.operations
         ]
-        sites = [(item.site, f"{item.calls:,}", f"{item.busy:.0%}", f"{item.parallel:.1f}") for item in self.sites]
+        sites = [
+            (
+                item.site,
+                f"{item.calls:,}",
+                f"{item.busy:.0%}",
+                f"{item.parallel:.1f}" + ("" if item.capacity is None else f" of {item.capacity:,}"),
+            )
+            for item in self.sites
+        ]
         links = [
             (f"{item.source} -> {item.destination}", bytes_text(item.size), f"{item.messages:,}", f"{item.busy:.0%}")
             for item in self.links
@@ -211,8 +225,62 @@ class Prediction:
         for titles, rows in self.tables():
             if rows:
                 lines += ["", *aligned([titles, *rows])]
-        lines += ["", f"{self.measured:.0%} of the calls take as long as was measured; the others as is declared"]
-        lines += [f"assumed: {assumption}" for assumption in self.assumptions]
+        return "\n".join([*lines, "", *self.footnotes()]) + "\n"
+
+    def footnotes(self) -> list[str]:
+        """Say on what it rests, one line each."""
+        return [
+            f"{self.measured:.0%} of the calls take as long as was measured; the others as is declared",
+            *(f"what if: {change}" for change in self.changes),
+            *(f"assumed: {assumption}" for assumption in self.assumptions),
+            *(f"not declared: {item}" for item in self.undeclared),
+        ]
+
+    def compared(self, before: Prediction) -> list[str]:
+        """Say how it differs from another prediction of the same pipeline, one line each.
+
+        Args:
+            before: The other one, such as that without the changes.
+        """
+        times = f", {self.seconds / before.seconds - 1:+.0%}" if before.seconds else ""
+        lines = [
+            f"{seconds_text(self.seconds)} instead of {seconds_text(before.seconds)}{times}; "
+            f"{bytes_text(self.bytes_between_sites)} between sites instead of {bytes_text(before.bytes_between_sites)}"
+        ]
+        sites = {item.statement: item.site for item in before.operations}
+        moved = [
+            f"{item.operation} {item.statement} runs at {item.site} instead of {sites[item.statement]}"
+            for item in self.operations
+            if sites.get(item.statement, item.site) != item.site
+        ]
+        more = [f"and {len(moved) - _MOST_MOVED:,} more"] if len(moved) > _MOST_MOVED else []
+        return [*lines, *moved[:_MOST_MOVED], *more]
+
+    def to_mermaid(self, most: int = 60) -> str:
+        """Give a Mermaid flowchart: how busy sites and links are; the bottleneck in red.
+
+        Args:
+            most: Links that are drawn, those that carry most; besides, sites that compute are.
+        """
+        links = self.links[:most]
+        sites = [item for item in self.sites if item.calls][:most]
+        names = dict.fromkeys(
+            [*(item.site for item in sites), *(end for it in links for end in (it.source, it.destination))]
+        )
+        number = {name: f"s{position}" for position, name in enumerate(names)}
+        told = {item.site: f"<br/>{item.calls:,} calls, busy {_percent(item.busy)}" for item in sites}
+        lines = ["flowchart LR", *(f'  {number[name]}["{name}{told.get(name, "")}"]' for name in names)]
+        lines += [
+            f'  {number[it.source]} -->|"{bytes_text(it.size)}, busy {_percent(it.busy)}"| {number[it.destination]}'
+            for it in links
+        ]
+        part = self.bottleneck
+        ends = None if part is None else (part.site, part.destination)
+        slow = [position for position, item in enumerate(links) if (item.source, item.destination) == ends]
+        if slow:
+            lines.append(f"  linkStyle {slow[0]} stroke:#c00,stroke-width:3px")
+        elif part is not None and part.site in number and not part.destination:
+            lines.append(f"  style {number[part.site]} stroke:#c00,stroke-width:3px")
         return "\n".join(lines) + "\n"
 
     def __repr__(self) -> str:
@@ -223,8 +291,17 @@ class Prediction:
         """Show tables in notebooks."""
         parts = [f"<p>{escape(self.summary())}<br>{escape(self.bottleneck_line())}</p>"]
         parts += [html_table(titles, rows) for titles, rows in self.tables()]
-        parts += [f"<p>assumed: {escape(assumption)}</p>" for assumption in self.assumptions]
+        parts.append(f"<p>{'<br>'.join(map(escape, self.footnotes()))}</p>")
         return "".join(parts)
+
+
+_MOST_MOVED = 10
+"""Operations that are named if they run elsewhere than before."""
+
+
+def _percent(share: float) -> str:
+    """Write a share where Mermaid would take a percent sign for something else."""
+    return f"{share * 100:.0f}#37;"
 
 
 def _shortened(rows: Sequence[tuple[str, ...]], most: int) -> list[tuple[str, ...]]:

@@ -8,9 +8,9 @@ from typing import Any
 from dfmesh import values
 from dfmesh.api import did_you_mean
 from dfmesh.compiler import CompiledPipeline, Graph, Node
-from dfmesh.engine.loops import elements_of
 from dfmesh.errors import DfmeshError, Fault, PipelineError
 from dfmesh.netir import Branch, Const, Expression, Input, LookUp, Loop, select
+from dfmesh.values.elements import elements_of
 
 ASSUMED_ITERATIONS = 10.0
 """Iterations of a loop of which nothing is known."""

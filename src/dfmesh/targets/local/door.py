@@ -84,7 +84,7 @@ class Door:
         self._calling[peer] = self._run(self._call(peer, generation, ticket, port))
 
     def forget(self, peer: str) -> None:
-        """Take no connection any more that the life of a peer which has ended has made, or that we were making to it."""
+        """Take no connection any more with a life of a peer that has ended, whoever of us was making it."""
         self._expected = [entry for entry in self._expected if entry[1] != peer]
         calling = self._calling.pop(peer, None)
         if calling is not None:

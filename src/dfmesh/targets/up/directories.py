@@ -27,6 +27,11 @@ def host_name(federation: Path) -> str:
     return f"{stem[:_LONGEST_STEM] or 'federation'}-{digest}"
 
 
+def named_host(wanted: str | os.PathLike[str]) -> str:
+    """Give the name of the host that a user means, who named it or its federation file."""
+    return host_name(Path(wanted)) if os.path.isfile(wanted) else os.path.basename(wanted)
+
+
 def check_name(name: str) -> str:
     """Give a name that the user chose for a host.
 
