@@ -167,6 +167,16 @@ with ForEach([1, 2, 3]) as hour:
         (3, "Yield uses Collect (pipeline.py:3) in the loop that it gathers from"),
     ),
     _case(
+        "A loop that gathers what came of it",
+        """
+with ForEach([1, 2, 3]) as hour:
+    reports = ops.weather.Read(hour=hour)
+total = hour.reduce(ops.weather.Merge, reports)
+Yield(hour.collect([reports, total]))
+""",
+        (4, "Collect gathers reduce weather.Merge (pipeline.py:3), which is there only when its loop has ended"),
+    ),
+    _case(
         "A fold that starts from a value of its own loop",
         """
 with ForEach([1, 2, 3]) as hour:
@@ -308,7 +318,6 @@ ops.weather.Read(3, hour=4)
 """,
         (1, "weather.Read needs the parameter 'hour'"),
         (2, "weather.Read has no parameter 'hours'"),
-        (2, "weather.Read needs the parameter 'hour'"),
         (3, "weather.Read takes 1 argument, 2 were given by position"),
         (4, "weather.Read is given 'hour' twice"),
     ),

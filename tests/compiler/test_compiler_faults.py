@@ -300,3 +300,45 @@ def test_a_pipeline_for_another_version(weather: FederationConfig, written_for: 
         "the pipeline was written for version 1.0.0 of the federation, which is now 2.0.0 "
         "(see what has changed, and give it the new api_version)"
     ] * warns
+
+
+LATE = [
+    "hour.collect([hour, both])",
+    "hour.collect(hour.collect(hour))",
+    "hour.reduce(ops.weather.Merge, merged)",
+    "hour.collect(ops.weather.Read(hour=3, after=hour))",
+    "hour.collect(after)",
+    "hour.collect(cached)",
+    "hour.collect(chosen)",
+    "hour.collect(otherwise)",
+]
+
+
+@pytest.mark.parametrize("code", LATE)
+def test_a_loop_does_not_gather_what_comes_when_it_has_ended(weather: FederationConfig, code: str) -> None:
+    lines = f"""
+first = ops.weather.Read(hour=3)
+with ForEach([1, 2]) as hour:
+    reports = ops.weather.Read(hour=hour)
+both = hour.collect(reports)
+apart = ops.weather.Read(hour=4)
+merged = ops.weather.Merge(left=both, right=1)
+after = ops.weather.Read(hour=5, after=merged)
+with TryFromCache("key") as cached:
+    cached.cache(merged)
+chosen = Choose(both, 1, 2)
+with If(both):
+    Yield(1)
+with Else():
+    otherwise = ops.weather.Read(hour=6)
+    Yield(otherwise)
+Yield(hour.collect([hour, reports, first, apart]))
+Yield(hour.reduce(ops.weather.Merge, reports, initial=both))
+{code}
+"""
+    with pytest.raises(PipelineError) as raised:
+        validate(write(lines, weather), weather)
+    (fault,) = raised.value.faults
+    assert "which is there only when its loop has ended" in fault.message
+    assert fault.location is not None
+    assert fault.location.line == lines.count("\n")

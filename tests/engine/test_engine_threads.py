@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dfmesh.engine.thread_results import ThreadResults
 from dfmesh.engine.worker_threads import MAX_THREADS, WorkerThreads
 
 LIMIT = 20.0
@@ -140,16 +141,16 @@ def test_one_receiver_that_raises_does_not_keep_results_from_others() -> None:
 def test_results_left_over_by_a_receiver_that_raises_are_delivered() -> None:
     """Without another thread that wakes the loop again."""
 
-    async def test(threads: WorkerThreads) -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
-        future = asyncio.get_running_loop().create_future()
+    async def test(_threads: WorkerThreads) -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _loop, _context: None)
+        future, results = loop.create_future(), ThreadResults(loop)
 
         def broken(_value: Any, _error: BaseException | None, _seconds: float) -> None:
             raise RuntimeError("a receiver is broken")
 
-        threads._results.append((broken, None, None, 0.0, 0.0))
-        threads._results.append((lambda value, _error, _seconds: future.set_result(value), 5, None, 0.0, 0.0))
-        asyncio.get_running_loop().call_soon(threads._deliver)
+        results.add(broken, None, None, 0.0, 0.0)
+        results.add(lambda value, _error, _seconds: future.set_result(value), 5, None, 0.0, 0.0)
         assert await future == 5
 
     on_loop(test)

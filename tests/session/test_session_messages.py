@@ -13,7 +13,7 @@ import numpy
 import pandas
 import pytest
 
-from dfmesh import Federation, JobError, Pipeline, PipelineError, PlaceParam, Session, Yield
+from dfmesh import Federation, JobError, Pipeline, PipelineError, PlaceParam, Session, SessionError, Yield
 
 LIMIT = 60
 
@@ -205,3 +205,35 @@ def test_values_of_pandas_that_cannot_be_sent(session: Session, value: Any, advi
         Yield(value)
     with pytest.raises(PipelineError, match=re.escape(advice)):
         session.run(pipeline)
+
+
+def test_a_homesite_that_is_not_there(federation: Federation, hours: Pipeline) -> None:
+    said = "has no site 'b' to be the homesite: there is a"
+    asked = [
+        lambda: federation.compile(hours, homesite="b"),
+        lambda: federation.explain(hours, homesite="b"),
+        lambda: federation.predict(hours, homesite="b"),
+        lambda: hours.explain(federation, homesite="b"),
+        lambda: federation.session(homesite="b"),
+    ]
+    for ask in asked:
+        with pytest.raises(SessionError, match=said):
+            ask()
+
+
+def test_one_text_is_no_list_of_sites(federation: Federation, session: Session, hours: Pipeline) -> None:
+    for compile_for_sites in (federation.compile, session.prepare):
+        with pytest.raises(TypeError, match=r"give a list of names, such as \['a'\]"):
+            compile_for_sites(hours, restrict_to_sites="a")  # type: ignore[operator]
+
+
+def test_results_have_names_not_numbers(session: Session, hours: Pipeline) -> None:
+    with pytest.raises(KeyError, match="no place 0: there is yield"):
+        session.run(hours, hour=1)[0]  # type: ignore[index]
+
+
+def test_what_sites_are_chosen_for_may_be_said_wherever_a_pipeline_is_explained(
+    federation: Federation, hours: Pipeline
+) -> None:
+    assert hours.explain(federation, objective="bytes").objective == "bytes"
+    assert federation.explain(hours, objective="money").objective == "money"

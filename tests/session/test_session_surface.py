@@ -101,6 +101,17 @@ def test_execute_knows_its_options(session: Session, adding: Pipeline) -> None:
     assert session.execute(adding, {"x": 1}, debug=True, options={}).wait_until_finished(LIMIT)
 
 
+def test_execute_takes_further_parameters_until_they_are_stopped(session: Session, adding: Pipeline) -> None:
+    job = session.execute(adding, {"x": 1}, autostop=False)
+    job.send_input_params([{"x": 2}, {"x": 3}])
+    assert not job.wait_until_finished(0)
+    assert job.get_status() in (JobStatus.STARTING, JobStatus.RUNNING)
+    job.send_stop_frame()
+    assert job.wait_until_finished(LIMIT)
+    assert job.result()["sum"] == [2, 3, 4]
+    assert job.job_id == job.id
+
+
 # Results
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import struct
 import time
 import zlib
@@ -147,6 +148,22 @@ def test_a_disk_that_is_full_is_told_once(tmp_path: Path) -> None:
     log.close()
 
 
+def test_of_a_batch_that_found_no_room_nothing_stays(tmp_path: Path) -> None:
+    turn, errors = Turn(), []
+    log = RecordLog(tmp_path / "log", CODEC, turn.soon, on_broken=errors.append)
+    log.append(result(0))
+    turn.end()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (log.size + 1000, limits[1]))
+    try:
+        log.append(result(1, 400_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert len(errors) == 1
+    assert (tmp_path / "log").stat().st_size == log.size
+    log.close()
+
+
 # Parameter sets
 
 
@@ -244,6 +261,8 @@ def test_what_is_no_journal_is_passed_over(tmp_path: Path) -> None:
     write(tmp_path / "wrong" / "submission", [FrameFinished(JOB, (0,))] * 3)
     assert list(store.load()) == []
     assert store.ended == {}
+    assert (tmp_path / "garbage").exists()
+    assert not (tmp_path / "cut").exists()  # nobody can go on with it, nor forget it
 
 
 def test_a_log_of_something_else_is_told(tmp_path: Path) -> None:

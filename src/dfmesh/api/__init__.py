@@ -1,15 +1,7 @@
 """The pipeline language."""
 
 from dfmesh.api.blocks import Block, Else, If, blocks_of, statements_in
-from dfmesh.api.building import (
-    LARGEST_NUMBER,
-    NodeId,
-    is_unicode,
-    node_id_problem,
-    node_text,
-    number_fits,
-    user_location,
-)
+from dfmesh.api.building import user_location
 from dfmesh.api.caching import TryFromCache, WriteToCache
 from dfmesh.api.conditions import (
     And,
@@ -26,9 +18,11 @@ from dfmesh.api.conditions import (
     Or,
 )
 from dfmesh.api.loops import Collect, ForEach, Reduce
-from dfmesh.api.operation import RESERVED_PARAMETERS, Operation, Parameter, did_you_mean, operation_class
+from dfmesh.api.node_ids import NodeId, node_id_problem, node_text
+from dfmesh.api.operation import RESERVED_PARAMETERS, Operation, Parameter, operation_class
 from dfmesh.api.pipeline import Pipeline
 from dfmesh.api.references import NO_DEFAULT, NodeRef, PlaceParam, Value, with_references
+from dfmesh.api.sendable import LARGEST_NUMBER, is_unicode, number_fits
 from dfmesh.api.statements import (
     STATUS_PLACE,
     Advise,
@@ -40,6 +34,7 @@ from dfmesh.api.statements import (
     Yield,
     find_references,
 )
+from dfmesh.api.suggestion import did_you_mean, likeliest
 
 __all__ = [
     "LARGEST_NUMBER",
@@ -84,6 +79,7 @@ __all__ = [
     "did_you_mean",
     "find_references",
     "is_unicode",
+    "likeliest",
     "node_id_problem",
     "node_text",
     "number_fits",

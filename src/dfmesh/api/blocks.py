@@ -7,7 +7,8 @@ from contextvars import Token
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
-from dfmesh.api.building import OPEN_BLOCKS, NodeId, current_block, user_location
+from dfmesh.api.building import OPEN_BLOCKS, current_block, user_location
+from dfmesh.api.node_ids import NodeId
 from dfmesh.api.statements import Statement, condition_of
 from dfmesh.errors import Fault, PipelineError, SourceLocation
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dfmesh.api.blocks import Block
-from dfmesh.api.building import NodeId
+from dfmesh.api.node_ids import NodeId
 from dfmesh.api.references import Value, with_references
 from dfmesh.api.statements import BestOf, Expression, Statement
 

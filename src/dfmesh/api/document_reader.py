@@ -7,28 +7,28 @@ operation, which is data; nothing is imported or run.
 from __future__ import annotations
 
 import contextvars
-import json
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from dfmesh.api.blocks import Block, Else, If
-from dfmesh.api.building import NodeId, node_text
 from dfmesh.api.caching import TryFromCache, WriteToCache
+from dfmesh.api.document_fields import HEAD, Fields
 from dfmesh.api.document_marks import MAX_BLOCKS, PACKAGE
+from dfmesh.api.document_text import parse_document
 from dfmesh.api.document_values import ValueReader, shown, shown_key, text_problem
 from dfmesh.api.loops import Collect, ForEach, Reduce
-from dfmesh.api.operation import RESERVED_PARAMETERS, Operation, did_you_mean, undeclared_operation
+from dfmesh.api.node_ids import NodeId, node_text
+from dfmesh.api.operation import RESERVED_PARAMETERS, Operation, undeclared_operation
 from dfmesh.api.pipeline import Pipeline
 from dfmesh.api.references import NO_DEFAULT
 from dfmesh.api.statements import Choose, Statement, Yield
-from dfmesh.errors import Fault, PipelineError, SourceLocation
+from dfmesh.api.suggestion import did_you_mean
+from dfmesh.errors import Fault, PipelineError
 
 _CONSTRUCT_PREFIXES = (f"{PACKAGE}.", "nv_dfm_core.", "dfm.")
 _GENERATED = (".fed.api.", ".fed.site.")
 """What the class names of packages that DFM generates have before the name of the operation."""
 
-_HEAD = ("dfm_class_name", "dfm_node_id", "dfm_after")
 _LOCATED = ("site", "provider", "retries", "timeout")
 
 
@@ -43,69 +43,16 @@ def read_document(text: str, cls: type[Pipeline] = Pipeline, *, name: str = "<do
     Raises:
         PipelineError: it is not a pipeline; lists every fault with its key path.
     """
-    document = _parse(text, name)
+    document = parse_document(text, name)
     # In a context of its own, so that one may read a pipeline while another is being written.
     return contextvars.Context().run(_DocumentReader().pipeline, document, cls)
-
-
-def _parse(text: str, name: str) -> Any:
-    repeated: list[str] = []
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        repeated.extend(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        return dict(pairs)
-
-    try:
-        document = json.loads(text, object_pairs_hook=unique)
-    except json.JSONDecodeError as error:
-        fault = Fault(error.msg, SourceLocation(name, error.lineno, error.colno))
-        raise PipelineError(f"{name} is not JSON", [fault]) from error
-    except (ValueError, RecursionError) as error:
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise PipelineError(f"{name} is not JSON that can be read", [Fault(reason)]) from error
-    if repeated:
-        faults = [Fault(f"the key {key[:80]!r} stands twice in one object") for key in dict.fromkeys(repeated)]
-        raise PipelineError(f"{name} is ambiguous", faults)
-    return document
-
-
-class _Fields:
-    """The keys of one statement; those that nobody asked for are faults."""
-
-    def __init__(self, document: dict[str, Any], path: str, reader: ValueReader) -> None:
-        self.document = document
-        self.path = path
-        self.reader = reader
-        self.asked = set(_HEAD)
-
-    def at(self, key: str) -> str:
-        return f"{self.path}.{shown_key(key)}"
-
-    def take(self, key: str, read: Callable[[Any, str], Any], default: Any = None) -> Any:
-        """Read a key that may be left out."""
-        self.asked.add(key)
-        return read(self.document[key], self.at(key)) if key in self.document else default
-
-    def need(self, key: str, read: Callable[[Any, str], Any]) -> Any:
-        """Read a key that must be there."""
-        if key not in self.document:
-            self.reader.fault(self.path, f"the key {key!r} is missing")
-        return self.take(key, read)
-
-    def others(self) -> list[str]:
-        return [key for key in self.document if key not in self.asked]
-
-    def refuse_others(self) -> None:
-        for key in self.others():
-            hint = did_you_mean(key, sorted(self.asked))
-            self.reader.fault(self.at(key), "this key is not known here", hint)
 
 
 class _DocumentReader:
     def __init__(self) -> None:
         self.values = ValueReader()
         self.ids: dict[NodeId, str] = {}
-        self.constructs: dict[str, Callable[[_Fields, list[NodeId]], Statement | None]] = {
+        self.constructs: dict[str, Callable[[Fields, list[NodeId]], Statement | None]] = {
             "Yield": self.yield_,
             "If": self.if_,
             "ForEach": self.for_each,
@@ -122,7 +69,7 @@ class _DocumentReader:
     def pipeline(self, document: Any, cls: type[Pipeline]) -> Pipeline:
         if not isinstance(document, dict):
             raise PipelineError("this is no pipeline", [Fault(f"expected a JSON object, found {shown(document)}")])
-        fields = _Fields(document, "", self.values)
+        fields = Fields(document, "", self.values)
         fields.asked.clear()
         pipeline = cls(
             fields.take("name", lambda name, path: self.values.optional(name, self.values.text, path)),
@@ -168,7 +115,7 @@ class _DocumentReader:
             self.statement(item, f"{path}[{index}]")
         self.depth -= 1
 
-    def fill(self, block: Block, fields: _Fields) -> None:
+    def fill(self, block: Block, fields: Fields) -> None:
         with block:
             fields.need("dfm_body", self.body)
 
@@ -176,7 +123,7 @@ class _DocumentReader:
         if not isinstance(document, dict):
             self.values.fault(path, f"expected a statement, found {shown(document)}")
             return
-        fields = _Fields(document, path, self.values)
+        fields = Fields(document, path, self.values)
         class_name = fields.need("dfm_class_name", self.values.text)
         after = fields.take("dfm_after", self.values.links, [])
         node_id = fields.need("dfm_node_id", lambda item, where: self.own_id(item, where, class_name))
@@ -197,7 +144,7 @@ class _DocumentReader:
         self.ids.setdefault(node_id, path)
         return node_id
 
-    def construct(self, class_name: str, fields: _Fields) -> Callable[[_Fields, list[NodeId]], Statement | None] | None:
+    def construct(self, class_name: str, fields: Fields) -> Callable[[Fields, list[NodeId]], Statement | None] | None:
         """Find what reads a statement of this class."""
         if not class_name.startswith(_CONSTRUCT_PREFIXES) or any(part in class_name for part in _GENERATED):
             return self.operation
@@ -210,15 +157,15 @@ class _DocumentReader:
 
     # Statements
 
-    def operation(self, fields: _Fields, after: list[NodeId]) -> Statement:
+    def operation(self, fields: Fields, after: list[NodeId]) -> Statement:
         class_name = str(fields.document["dfm_class_name"])
         located = self.located(fields)
-        name = operation_name(class_name, located["site"], located["provider"])
+        name = _operation_of(class_name, located["site"], located["provider"])
         statement: Operation = undeclared_operation(name)(**located, after=after, node_id=self.node_of(fields))
         statement.arguments = self.arguments(fields, drop_null=name != class_name)
         return statement
 
-    def arguments(self, fields: _Fields, *, drop_null: bool) -> dict[str, Any]:
+    def arguments(self, fields: Fields, *, drop_null: bool) -> dict[str, Any]:
         """Read the keys that are left as arguments.
 
         Args:
@@ -228,13 +175,13 @@ class _DocumentReader:
         arguments = {}
         for key in fields.others():
             if key in RESERVED_PARAMETERS or key.startswith("dfm_") or text_problem(key):
-                hint = did_you_mean(f"dfm_{key}", [*_HEAD, *_LOCATED])
+                hint = did_you_mean(f"dfm_{key}", [*HEAD, *_LOCATED])
                 self.values.fault(fields.at(key), "this key is not known here", hint)
             elif fields.document[key] is not None or not drop_null:
                 arguments[key] = self.values.value(fields.document[key], fields.at(key))
         return arguments
 
-    def located(self, fields: _Fields) -> dict[str, Any]:
+    def located(self, fields: Fields) -> dict[str, Any]:
         take, read = fields.take, self.values
         return {
             "site": take("site", read.site),
@@ -243,11 +190,11 @@ class _DocumentReader:
             "timeout": take("timeout", lambda item, path: read.optional(item, read.number, path)),
         }
 
-    def node_of(self, fields: _Fields) -> NodeId:
+    def node_of(self, fields: Fields) -> NodeId:
         node_id: NodeId = fields.document["dfm_node_id"]["ident"]
         return node_id
 
-    def yield_(self, fields: _Fields, after: list[NodeId]) -> Statement:
+    def yield_(self, fields: Fields, after: list[NodeId]) -> Statement:
         statement = Yield(
             fields.need("value", self.values.value),
             fields.take("place", self.values.text, "yield"),
@@ -258,7 +205,7 @@ class _DocumentReader:
         fields.refuse_others()
         return statement
 
-    def if_(self, fields: _Fields, after: list[NodeId]) -> Statement:
+    def if_(self, fields: Fields, after: list[NodeId]) -> Statement:
         statement = If(fields.need("cond", self.values.condition), node_id=self.node_of(fields), after=after)
         self.fill(statement, fields)
         if "dfm_else" in fields.document:
@@ -267,7 +214,7 @@ class _DocumentReader:
         fields.refuse_others()
         return statement
 
-    def for_each(self, fields: _Fields, after: list[NodeId]) -> Statement:
+    def for_each(self, fields: Fields, after: list[NodeId]) -> Statement:
         read = self.values
         statement = ForEach(
             fields.need("seq", read.value),
@@ -284,7 +231,7 @@ class _DocumentReader:
         fields.refuse_others()
         return statement
 
-    def choose(self, fields: _Fields, after: list[NodeId]) -> Statement:
+    def choose(self, fields: Fields, after: list[NodeId]) -> Statement:
         statement = Choose(
             fields.need("cond", self.values.condition),
             fields.need("then", self.values.value),
@@ -295,20 +242,20 @@ class _DocumentReader:
         fields.refuse_others()
         return statement
 
-    def loop_of(self, fields: _Fields) -> ForEach | None:
+    def loop_of(self, fields: Fields) -> ForEach | None:
         loop = self.loops.get(fields.need("loop", self.values.link))
         if loop is None:
             self.values.fault(fields.at("loop"), "it names no loop that stands before this statement")
         return loop
 
-    def collect(self, fields: _Fields, after: list[NodeId]) -> Statement | None:
+    def collect(self, fields: Fields, after: list[NodeId]) -> Statement | None:
         loop, value = self.loop_of(fields), fields.need("value", self.values.value)
         fields.refuse_others()
         if loop is None:
             return None
         return Collect(loop, value, node_id=self.node_of(fields), after=after, behind_loop=False)
 
-    def reduce(self, fields: _Fields, after: list[NodeId]) -> Statement | None:
+    def reduce(self, fields: Fields, after: list[NodeId]) -> Statement | None:
         loop, value = self.loop_of(fields), fields.need("value", self.values.value)
         operation = undeclared_operation(fields.need("operation", self.values.text) or "")
         initial = fields.take("initial", self.values.value, NO_DEFAULT)
@@ -330,7 +277,7 @@ class _DocumentReader:
             return {}
         return {key: self.values.value(item, f"{path}.{shown_key(key)}") for key, item in document.items()}
 
-    def try_from_cache(self, fields: _Fields, after: list[NodeId]) -> Statement:
+    def try_from_cache(self, fields: Fields, after: list[NodeId]) -> Statement:
         read = self.values
         site = fields.take("site", read.site)
         statement = TryFromCache(
@@ -346,7 +293,7 @@ class _DocumentReader:
         fields.refuse_others()
         return statement
 
-    def write_to_cache(self, fields: _Fields, after: list[NodeId]) -> Statement | None:
+    def write_to_cache(self, fields: Fields, after: list[NodeId]) -> Statement | None:
         # DFM repeats the key here and leaves the block to be guessed: the innermost one.
         around = self.caches[-1].node_id if self.caches else None
         cached = fields.take("cached", self.values.link, around)
@@ -359,7 +306,7 @@ class _DocumentReader:
         return WriteToCache(cached, value, node_id=self.node_of(fields), after=after)
 
 
-def operation_name(class_name: str, site: Any, provider: str | None) -> str:
+def _operation_of(class_name: str, site: Any, provider: str | None) -> str:
     """Give the name of the operation that a class of a package generated by DFM stands for.
 
     `pkg.fed.api.weather.Bin`, and `pkg.fed.site.us.weather.Bin` for site `us`, are `weather.Bin`. Any other name is

@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 
 from dfmesh import values
 from dfmesh.api import document_marks as marks
-from dfmesh.api.building import NodeId, is_unicode, node_id_problem, number_fits
 from dfmesh.api.conditions import Comparison, Logic
 from dfmesh.api.document_marks import is_condition, is_node, is_reference, tag_of
+from dfmesh.api.node_ids import NodeId, node_id_problem
 from dfmesh.api.references import NO_DEFAULT, NodeRef, PlaceParam
+from dfmesh.api.sendable import is_unicode, number_fits
 from dfmesh.api.statements import Advise, BestOf
 from dfmesh.errors import Fault, ValueDecodingError
 from dfmesh.netir import COMPARISONS, Field, Item, Port, Selector

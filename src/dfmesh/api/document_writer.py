@@ -7,7 +7,6 @@ from typing import Any
 
 from dfmesh import values
 from dfmesh.api.blocks import If
-from dfmesh.api.building import NodeId
 from dfmesh.api.caching import TryFromCache, WriteToCache
 from dfmesh.api.conditions import Comparison, Condition, Logic
 from dfmesh.api.document_marks import (
@@ -20,6 +19,7 @@ from dfmesh.api.document_marks import (
     looks_like_mark,
 )
 from dfmesh.api.loops import Collect, ForEach, Reduce
+from dfmesh.api.node_ids import NodeId
 from dfmesh.api.operation import Operation
 from dfmesh.api.pipeline import Pipeline
 from dfmesh.api.references import NO_DEFAULT, NodeRef, PlaceParam

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from dfmesh.api.blocks import Block, blocks_of
-from dfmesh.api.building import OPEN_BLOCKS, NodeId, current_block
+from dfmesh.api.building import OPEN_BLOCKS, current_block
 from dfmesh.api.making import making
+from dfmesh.api.node_ids import NodeId
 from dfmesh.api.operation import Operation
 from dfmesh.api.references import NO_DEFAULT, NodeRef, PlaceParam, Value, with_references
 from dfmesh.api.statements import BestOf, Expression, Statement, find_references

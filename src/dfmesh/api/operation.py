@@ -5,10 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
-from dfmesh.api.building import NodeId
+from dfmesh.api.node_ids import NodeId
 from dfmesh.api.references import Value, with_references
 from dfmesh.api.statements import Advise, BestOf, Expression
 from dfmesh.errors import Fault
@@ -126,26 +125,6 @@ class Operation(Expression):
 def _signature(names: Sequence[str]) -> str:
     verb = "s are" if len(names) > 1 else " is"
     return f"its parameter{verb} {', '.join(names)}" if names else "it has no parameters"
-
-
-_MOST_LIKENED = 2000
-"""Names among which a misspelled one is looked for, and characters that it may have: both take time."""
-
-_MOST_LISTED = 12
-
-
-def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """Suggest what a misspelled name may stand for, and list what there is.
-
-    Args:
-        name: The name that is not known.
-        known: The names that are.
-    """
-    close = get_close_matches(name, known, n=1) if len(name) <= _MOST_LIKENED >= len(known) else None
-    if close:
-        return f"did you mean {close[0]!r}?"
-    more = f" and {len(known) - _MOST_LISTED} more" if len(known) > _MOST_LISTED else ""
-    return f"there is {', '.join(sorted(known)[:_MOST_LISTED])}{more}" if known else "there is none"
 
 
 def operation_class(

@@ -10,8 +10,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 from dfmesh.api.blocks import Block, statements_in
-from dfmesh.api.building import OPEN_BLOCKS, NodeId, user_location
+from dfmesh.api.building import OPEN_BLOCKS, user_location
 from dfmesh.api.files import MEBIBYTE, read_file
+from dfmesh.api.node_ids import NodeId
 from dfmesh.api.references import NO_DEFAULT, PlaceParam
 from dfmesh.api.statements import Statement
 from dfmesh.errors import Fault, PipelineError, SourceLocation
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 T_co = TypeVar("T_co", covariant=True)
 
+Objective = Literal["time", "bytes", "money"]
+"""What sites are chosen for."""
+
 MAX_DOCUMENT_SIZE = 64 * MEBIBYTE
 """Bytes that a file with a pipeline may have."""
 
@@ -33,7 +37,7 @@ _BYTE_ORDER_MARK = "\ufeff"
 class Explains(Protocol[T_co]):
     """What can explain a pipeline: a federation."""
 
-    def explain(self, pipeline: Pipeline) -> T_co:
+    def explain(self, pipeline: Pipeline, *, homesite: str | None = None, objective: Objective = "time") -> T_co:
         """Explain a pipeline."""
         ...
 
@@ -107,11 +111,15 @@ class Pipeline(Block):
 
         return inline(self, arguments)
 
-    def explain(self, federation: Explains[T_co]) -> T_co:
+    def explain(
+        self, federation: Explains[T_co], *, homesite: str | None = None, objective: Objective = "time"
+    ) -> T_co:
         """Tell where each operation would run, why, and what would move; nothing runs.
 
         Args:
             federation: The federation it is for.
+            homesite: Site to which the client talks; None for the federation's own.
+            objective: What the sites are chosen for: the least `time`, `bytes` moved, or `money`.
 
         Raises:
             PipelineError: the pipeline has faults; all of them are listed.
@@ -120,7 +128,7 @@ class Pipeline(Block):
         if not callable(getattr(federation, "explain", None)):
             what = f"p.explain takes the federation, what Federation.load(path) gives, not {federation!r:.80}"
             raise TypeError(what)
-        return federation.explain(self)
+        return federation.explain(self, homesite=homesite, objective=objective)
 
     def next_node_id(self) -> int:
         """Take the next free number for a statement."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dfmesh.api.building import OPEN_BLOCKS, NodeId, node_text
+from dfmesh.api.building import OPEN_BLOCKS
 from dfmesh.api.making import Making, making
 from dfmesh.api.no_value import NoValueYet
+from dfmesh.api.node_ids import NodeId, node_text
 from dfmesh.errors import SourceLocation
 from dfmesh.netir import Field, Item, Port, Selector
 from dfmesh.values.plain import MAX_DEPTH

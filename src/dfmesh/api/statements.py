@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from dfmesh.api.building import NodeId, current_block, current_pipeline, node_text, user_location
+from dfmesh.api.building import current_block, current_pipeline, user_location
 from dfmesh.api.conditions import Comparison, Condition, Logic
+from dfmesh.api.node_ids import NodeId, node_text
 from dfmesh.api.references import NodeRef, Origin, PlaceParam, Value, with_references
 from dfmesh.errors import Fault, SourceLocation
 from dfmesh.values.plain import MAX_DEPTH

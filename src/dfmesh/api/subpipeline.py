@@ -11,13 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dfmesh.api.blocks import Block, If, blocks_of
-from dfmesh.api.building import OPEN_BLOCKS, NodeId, current_block, current_pipeline, user_location
+from dfmesh.api.building import OPEN_BLOCKS, current_block, current_pipeline, user_location
 from dfmesh.api.caching import TryFromCache, WriteToCache
 from dfmesh.api.conditions import Comparison, Condition, Logic
 from dfmesh.api.loops import Collect, ForEach, Reduce
-from dfmesh.api.operation import Operation, did_you_mean
+from dfmesh.api.node_ids import NodeId
+from dfmesh.api.operation import Operation
 from dfmesh.api.references import NO_DEFAULT, NodeRef, Origin, PlaceParam, with_references
 from dfmesh.api.statements import Choose, Statement, Yield, find_references
+from dfmesh.api.suggestion import did_you_mean
 from dfmesh.errors import Fault, PipelineError
 from dfmesh.netir import SelectorError, select
 

@@ -87,10 +87,9 @@ def _predict(
     from dfmesh.compiler import Objective, compile_pipeline
     from dfmesh.compiler.measured import NOTHING_MEASURED
     from dfmesh.compiler.what_if import what_if
-    from dfmesh.session import Federation
+    from dfmesh.session import Federation, default_homesite
     from dfmesh.session.cost_store import measuring
     from dfmesh.session.prediction import predict
-    from dfmesh.session.session import default_homesite
 
     shown.run = None
     changed = what_if(federation.config, federation.costs.costs() if measuring() else NOTHING_MEASURED, changes)

@@ -18,6 +18,7 @@ from dfmesh.api import (
     Statement,
     did_you_mean,
     find_references,
+    likeliest,
 )
 from dfmesh.compiler.candidates import allowed_sites, candidates, exposed, has_pickled, operation_name
 from dfmesh.compiler.check_options import at_most, is_int, is_number, shown
@@ -155,32 +156,41 @@ class CallChecker:
         parameters = {parameter.name: parameter for parameter in self.federation.operations[name].parameters}
         given = set(statement.arguments)
         if isinstance(statement, Reduce):
-            folded = list(parameters)[:2]
-            if len(folded) < 2:
-                hint = "give an operation whose first two parameters are the value so far and the next one"
-                self.fault(statement, f"{name} has fewer than two parameters and cannot reduce", hint)
+            folded = self._folded(statement, name, list(parameters))
+            if folded is None:
                 return False
-            for twice in [parameter for parameter in folded if parameter in given]:
-                hint = f"its first two parameters, {' and '.join(folded)}, are the values that are folded"
-                self.fault(statement, f"{name} is given {twice!r} twice", hint)
-            given |= set(folded)
+            given |= folded
         known = {extra for site in self._offering(statement, name) for extra in self._exposed(statement, site)}
         unknown = sorted(given - parameters.keys() - known)
+        meant = set()
         for extra in unknown:
             takers = [site for site in self.federation.sites if self._takes(site, statement, name, extra)]
-            at = f" at {', '.join(self._offering(statement, name))}" if takers else ""
-            hint = _parameters_hint(extra, [*parameters, *sorted(known)])
-            self.fault(
-                statement,
-                f"{name} has no parameter {extra!r}{at}",
-                f"{', '.join(takers)} has it" if takers else hint,
-            )
+            if takers:
+                at = ", ".join(self._offering(statement, name))
+                self.fault(statement, f"{name} has no parameter {extra!r} at {at}", f"{', '.join(takers)} has it")
+                continue
+            names = [*parameters, *sorted(known)]
+            meant.add(likeliest(extra, names))
+            hint = did_you_mean(extra, names) if names else "it has no parameters"
+            self.fault(statement, f"{name} has no parameter {extra!r}", hint)
         for parameter in parameters.values():
-            if parameter.required and parameter.name not in given:
+            if parameter.required and parameter.name not in given | meant:
                 hint = _description(parameter) or f"give {parameter.name}=..."
                 self.fault(statement, f"{name} needs the parameter {parameter.name!r}", hint)
         self._check_types(statement, name, parameters)
         return not unknown
+
+    def _folded(self, statement: Reduce, name: str, names: list[str]) -> set[str] | None:
+        """Give the parameters that take the values that are folded; None if there are none."""
+        folded = names[:2]
+        if len(folded) < 2:
+            hint = "give an operation whose first two parameters are the value so far and the next one"
+            self.fault(statement, f"{name} has fewer than two parameters and cannot reduce", hint)
+            return None
+        for twice in [parameter for parameter in folded if parameter in statement.arguments]:
+            hint = f"its first two parameters, {' and '.join(folded)}, are the values that are folded"
+            self.fault(statement, f"{name} is given {twice!r} twice", hint)
+        return set(folded)
 
     def _check_types(self, statement: Operation | Reduce, name: str, parameters: dict[str, Parameter]) -> None:
         for key, value in statement.arguments.items():
@@ -258,11 +268,6 @@ class CallChecker:
             taken = sorted(extra & self._exposed(statement, site))
             if taken:
                 yield f"{site} takes {', '.join(taken)}"
-
-
-def _parameters_hint(name: str, known: list[str]) -> str:
-    hint = did_you_mean(name, known)
-    return hint if known else "it has no parameters"
 
 
 def _description(parameter: Parameter) -> str:

@@ -8,21 +8,19 @@ from functools import cached_property
 from typing import Any
 
 from dfmesh import values
-from dfmesh.api import NO_DEFAULT, ForEach, NodeId, Operation, Pipeline, PlaceParam, Reduce, did_you_mean, node_text
-from dfmesh.compiler.candidates import operation_name
+from dfmesh.api import NO_DEFAULT, NodeId, Pipeline, PlaceParam, did_you_mean, node_text
 from dfmesh.compiler.costs import Costs
 from dfmesh.compiler.graph import Graph
 from dfmesh.compiler.idempotence import mark_idempotent
 from dfmesh.compiler.interfaces import state_interfaces
-from dfmesh.compiler.loop_sequences import sequence_fit
 from dfmesh.compiler.lower import lower
 from dfmesh.compiler.measured import NOTHING_MEASURED, MeasuredCosts, pipeline_key
+from dfmesh.compiler.parameters import ParameterUse, parameter_uses, parameters_error
 from dfmesh.compiler.placement import Objective, Placement, place
 from dfmesh.compiler.residency_claims import state_residency
 from dfmesh.compiler.route import route
 from dfmesh.compiler.validate import validate
 from dfmesh.config import FederationConfig
-from dfmesh.config.fitting import Fit, fit_of
 from dfmesh.errors import Fault, PipelineError, SourceLocation, ValueEncodingError
 from dfmesh.netir import NetIR, PlanError, check_nets, independent_lookups
 
@@ -142,61 +140,10 @@ class CompiledPipeline:
         except ValueEncodingError as error:
             return [Fault(f"the parameter {name!r} cannot be sent to a site: {error}")]
         return [
-            Fault(
-                f"the parameter {name!r} {mismatch}", use.location, hint=f"{use.operation} takes it as {use.argument}"
-            )
+            Fault(f"the parameter {name!r} {mismatch}", use.location, hint=use.text)
             for use in self.uses.get(name, ())
             if (mismatch := use.fit.judge(value))
         ]
-
-
-@dataclass(frozen=True)
-class ParameterUse:
-    """An argument of an operation, or the sequence of a loop, for which a parameter of the pipeline stands.
-
-    Attributes:
-        operation: Name of the operation, or `ForEach`.
-        argument: Name of its parameter.
-        fit: What fits it.
-        location: Where the user wrote it.
-    """
-
-    operation: str
-    argument: str
-    fit: Fit
-    location: SourceLocation | None
-
-
-MOST_SHOWN_SETS = 10
-"""Parameter sets whose faults are listed."""
-
-
-def parameters_error(
-    misfits: Sequence[tuple[int, PipelineError]], count: int | None, location: SourceLocation | None
-) -> PipelineError:
-    """Make one error of those of several parameter sets.
-
-    Args:
-        misfits: Number and error of each set that does not fit.
-        count: How many sets there are; None if they are not known yet, since an iterator gives them.
-        location: Where the user gave them, for faults that have no place of their own.
-    """
-    faults = [
-        replace(
-            fault,
-            message=fault.message if count == 1 else f"parameter set {number}: {fault.message}",
-            location=fault.location or location,
-        )
-        for number, error in misfits[:MOST_SHOWN_SETS]
-        for fault in error.faults
-    ]
-    left = misfits[MOST_SHOWN_SETS:]
-    if left:
-        faults.append(Fault(f"{len(left)} more parameter sets do not fit, the last is number {left[-1][0]}", location))
-    if count == 1:
-        return PipelineError(misfits[0][1].summary, faults)
-    which = f"parameter set {misfits[0][0]} does" if count is None else f"{len(misfits)} of {count} parameter sets do"
-    return PipelineError(f"{which} not fit the pipeline", faults)
 
 
 def compile_pipeline(
@@ -244,27 +191,8 @@ def compile_pipeline(
         parameters=pipeline.parameters(),
         order={node_text(statement.node_id): position for position, statement in enumerate(pipeline.statements())},
         warnings=tuple(warnings),
-        uses=_parameter_uses(pipeline, federation),
+        uses=parameter_uses(pipeline, federation),
     )
-
-
-def _parameter_uses(pipeline: Pipeline, federation: FederationConfig) -> dict[str, list[ParameterUse]]:
-    uses: dict[str, list[ParameterUse]] = {}
-    in_no_block = {id(statement) for statement in pipeline.body}
-    for statement in pipeline.statements():
-        if isinstance(statement, ForEach) and isinstance(statement.seq, PlaceParam) and not statement.seq.select:
-            loop = sequence_fit(in_block=id(statement) not in in_no_block)
-            uses.setdefault(statement.seq.place, []).append(ParameterUse("ForEach", "seq", loop, statement.location))
-        if not isinstance(statement, Operation | Reduce):
-            continue
-        operation = operation_name(statement.operation, federation)
-        parameters = {parameter.name: parameter for parameter in federation.operations[operation].parameters}
-        for argument, value in statement.arguments.items():
-            if isinstance(value, PlaceParam) and not value.select and argument in parameters:
-                fit = fit_of(parameters[argument])
-                if fit is not None:
-                    uses.setdefault(value.place, []).append(ParameterUse(operation, argument, fit, statement.location))
-    return uses
 
 
 def _suggestion(name: str, parameters: Mapping[str, PlaceParam]) -> str:

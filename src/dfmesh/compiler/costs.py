@@ -133,6 +133,12 @@ class Costs:
         measured = self.measured.seconds(node.action.operation, node.action.provider, site)
         return self.declared(node, node.action, site) if measured is None else measured
 
+    def spread(self, node: Node, site: str) -> float:
+        """Standard deviation of the seconds that a node takes at a site, as far as it was measured."""
+        if not isinstance(node.action, Call | Reduce):
+            return 0.0
+        return self.measured.spread(node.action.operation, node.action.provider, site)
+
     def declared(self, node: Node, action: Call | Reduce, site: str) -> float:
         """Seconds of a node at a site where it was not measured: what is declared, else as long as elsewhere."""
         cost = self._federation.adapter(site, action.operation, action.provider).compute_cost

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from dfmesh.api import Block, NodeId, Pipeline, Statement, blocks_of, node_id_problem, node_text
 from dfmesh.compiler.report import Report
@@ -26,6 +26,8 @@ class Layout:
         self.known: dict[NodeId, Statement] = {}
         self.seen: set[NodeId] = set()
         self._around: dict[int, tuple[Block, ...]] = {}
+        self._holders: dict[int, Statement] = {}
+        self._positions: dict[int, int] = {}
         self._report = report
         self._index(pipeline.body, ())
 
@@ -41,17 +43,26 @@ class Layout:
             if isinstance(statement.node_id, int | str):
                 self.known.setdefault(statement.node_id, statement)
             self._around[id(statement)] = around
+            self._positions[id(statement)] = len(self._positions)
             for block in blocks_of(statement):
+                self._holders[id(block)] = statement
                 self._index(block.body, (*around, block))
 
     def around(self, statement: Statement) -> tuple[Block, ...]:
         """Give the blocks around a statement, the outermost first."""
         return self._around[id(statement)]
 
+    def holders(self, statement: Statement) -> Iterator[Statement]:
+        """Iterate over the statements in whose blocks one stands, the outermost first."""
+        return (self._holders[id(block)] for block in self.around(statement))
+
     def is_in(self, statement: Statement, holder: Statement) -> bool:
         """Tell whether a statement stands in a block of another, in any depth."""
-        around = self.around(statement)
-        return any(block is one for block in blocks_of(holder) for one in around)
+        return any(around is holder for around in self.holders(statement))
+
+    def is_behind(self, statement: Statement, block: Statement) -> bool:
+        """Tell whether a statement is written behind another and all that stands in it."""
+        return self._positions[id(statement)] > self._positions[id(block)] and not self.is_in(statement, block)
 
     def are_together(self, one: Statement, other: Statement) -> bool:
         """Tell whether two statements stand right in the same block."""

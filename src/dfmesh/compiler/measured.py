@@ -6,6 +6,7 @@ Plain data and arithmetic; where it is kept is the session's affair.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable
 from typing import Any, Protocol, Self, TypeVar
 
@@ -101,6 +102,11 @@ class MeasuredCosts:
         """
         record = self.operations.get((operation, provider, site))
         return None if record is None or not record.usual.count else record.usual.value
+
+    def spread(self, operation: str, provider: str | None, site: str) -> float:
+        """Standard deviation of the seconds of calls at a site; 0 if that was not measured."""
+        record = self.operations.get((operation, provider, site))
+        return math.sqrt(record.variance.value) if record is not None and record.seconds.count else 0.0
 
     def elsewhere(self, operation: str, provider: str | None, sites: Iterable[str]) -> float:
         """Seconds of a call over those of some sites where it was measured; 0 if it was nowhere."""

@@ -39,6 +39,7 @@ class OperationMeasure(msgspec.Struct, frozen=True):
         first: Time of the first call at a freshly started site, which loads them.
         size: Bytes of a value.
         seen: Number of the fold that last added to it.
+        variance: Square of how far the time of a call is from the mean of its run, on average.
     """
 
     operation: str
@@ -48,6 +49,7 @@ class OperationMeasure(msgspec.Struct, frozen=True):
     first: Mean = Mean()
     size: Mean = Mean()
     seen: int = 0
+    variance: Mean = Mean()
 
     @property
     def key(self) -> tuple[str, str | None, str]:
@@ -72,6 +74,7 @@ class OperationMeasure(msgspec.Struct, frozen=True):
             self.first.joined(newer.first),
             self.size.joined(newer.size),
             max(self.seen, newer.seen),
+            self.variance.joined(newer.variance),
         )
 
 

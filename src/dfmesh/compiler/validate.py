@@ -29,11 +29,12 @@ from dfmesh.api import (
     node_text,
 )
 from dfmesh.compiler.check_calls import CallChecker
+from dfmesh.compiler.check_gathering import waits_for_end_of
 from dfmesh.compiler.check_options import at_most, is_int, is_number, shown
 from dfmesh.compiler.check_references import ReferenceChecker
 from dfmesh.compiler.check_use import use_warnings
 from dfmesh.compiler.check_values import ValueChecker
-from dfmesh.compiler.layout import Layout
+from dfmesh.compiler.layout import Layout, described
 from dfmesh.compiler.loop_sequences import sequence_fit
 from dfmesh.compiler.report import Report
 from dfmesh.config import FederationConfig
@@ -204,6 +205,9 @@ class _Validator:
         elif not self.layout.are_together(loop, statement):
             hint = "it belongs behind the loop, in the block that the loop stands in"
             self.fault(statement, f"{statement.label} does not stand in the block of its loop", hint)
+        elif (late := waits_for_end_of(loop, statement.value, self.layout)) is not None:
+            what = f"{statement.label} gathers {described(late)}, which is there only when its loop has ended"
+            self.fault(statement, what, "gather the rest by itself, and put both together behind the loop")
 
     def check_loop(self, statement: ForEach) -> None:
         window: Any = statement.window

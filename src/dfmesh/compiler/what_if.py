@@ -224,8 +224,11 @@ class _Changing:
         self, what: str, change: Callable[[SiteConfig, str | None, AdapterSpec, _Figure], None], figure: _Figure
     ) -> str:
         site, operation = ALL, what
-        if what not in self.config.operations and "." in what:
-            site, _, operation = what.partition(".")
+        before, _, after = what.partition(".")
+        if what not in self.config.operations and (
+            before in (ALL, *self.config.sites) or after in self.config.operations
+        ):
+            site, operation = before, after
             self._named(site)
         self._check_operation(operation)
         adapters = [found for found in self._adapters(operation) if site in (ALL, found[0])]
@@ -266,8 +269,13 @@ class _Changing:
             elsewhere = self._before.elsewhere(adapter.operation, provider, offering)
             present = elsewhere if cost is None else cost.fixed_time
         seconds = figure(present)
-        first = Mean(seconds + known.loading, known.first.count)
-        record = msgspec.structs.replace(known, seconds=Mean(seconds, 1), first=first)
+        share = seconds / present if present else 1.0
+        record = msgspec.structs.replace(
+            known,
+            seconds=Mean(seconds, 1),
+            first=Mean(seconds + known.loading, known.first.count),
+            variance=Mean(known.variance.value * share * share, known.variance.count),
+        )
         self._operations[record.key] = record
 
     def _change_concurrency(

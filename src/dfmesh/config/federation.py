@@ -12,10 +12,11 @@ from typing import Any
 from dfmesh.api import Parameter, did_you_mean, operation_class
 from dfmesh.config.documents import Document, Item
 from dfmesh.config.interface import InterfaceReader, Surroundings
+from dfmesh.config.mistakes import TooManyFaultsError
 from dfmesh.config.model import AdapterSpec, OperationSpec, SiteConfig
 from dfmesh.config.namespace import Operations
 from dfmesh.config.operations import read_operations
-from dfmesh.config.reader import Reader, TooManyFaultsError
+from dfmesh.config.reader import Reader
 from dfmesh.config.schema import SchemaReader
 from dfmesh.config.sites import SitesReader
 from dfmesh.errors import ConfigError, DfmeshError, Fault, SourceLocation

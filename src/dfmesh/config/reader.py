@@ -1,31 +1,15 @@
-"""Reading of typed values from document nodes, which collects faults instead of stopping at the first."""
+"""Reading of a federation file, with references followed, which collects faults instead of stopping at the first."""
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from dfmesh.api import did_you_mean
-from dfmesh.config.documents import (
-    BOOL_TAG,
-    FLOAT_TAG,
-    INT_TAG,
-    MERGE_TAG,
-    NULL_TAG,
-    STANDARD_TAGS,
-    Document,
-    Documents,
-    Item,
-    Node,
-    kind_of,
-    location_of,
-    scalar_value,
-)
+from dfmesh.config.documents import MERGE_TAG, Document, Documents, Item, kind_of
+from dfmesh.config.plain_values import PlainValueReader
 from dfmesh.config.pointers import parse_pointer, split_reference
 from dfmesh.config.syntax import mapping_hint
-from dfmesh.errors import Fault, SourceLocation
 
 Spelling = Callable[[str], str]
 Chain = tuple[tuple[str, str], ...]
@@ -40,12 +24,6 @@ MAX_BROUGHT_IN = 200_000
 _REFERENCE_COST = 10
 """What following a reference costs, in entries."""
 
-MAX_FAULTS = 300
-"""Mistakes that are told of at once."""
-
-STRING_TAG = STANDARD_TAGS + "str"
-NO_TEXT_TAGS = frozenset({INT_TAG, FLOAT_TAG, BOOL_TAG, NULL_TAG})
-
 
 def as_written(key: str) -> str:
     """The spelling of keys that are names: nothing is changed."""
@@ -57,55 +35,19 @@ def snake_case(key: str) -> str:
     return key.replace("-", "_")
 
 
-class TooManyFaultsError(Exception):
-    """There are so many mistakes that it is of no use to look for more."""
+class Reader(PlainValueReader):
+    """Gives what stands in a federation file, and where its references lead.
 
-
-class Reader:
-    """Gives the values of a federation file in Python, with references followed.
-
-    Every method that finds a mistake records one fault and returns None (or leaves the entry out), so that
-    the caller goes on with the rest.
+    Attributes:
+        documents: The files read so far.
     """
 
     def __init__(self) -> None:
-        self.faults: list[Fault] = []
-        self._known_faults: set[tuple[SourceLocation | None, str]] = set()
-        self.documents = Documents(self._record)
+        super().__init__()
+        self.documents = Documents(self.record)
         self._circles: set[frozenset[tuple[str, str]]] = set()
         self._brought_in = 0
         self._too_much = False
-
-    # -- faults
-
-    def fault(self, item: Item, message: str, hint: str = "", *, at: Node | None = None) -> None:
-        """Record a mistake.
-
-        Args:
-            item: The value that is wrong.
-            message: What is wrong with it.
-            hint: What to do about it.
-            at: Where it stands, if not where the value begins.
-        """
-        self._record(Fault(message, location_of(item.node if at is None else at), item.path, hint))
-
-    def unknown_name(self, item: Item, message: str, name: str, known: Mapping[str, Any] | list[str]) -> None:
-        """Record that a name does not stand for anything, and suggest one that does."""
-        self.fault(item, message, did_you_mean(name, list(known)))
-
-    def expected(self, item: Item, what: str, hint: str = "") -> None:
-        """Record that a value is of the wrong kind."""
-        self.fault(item, f"expected {what}, found {kind_of(item.node)}", hint)
-
-    def _record(self, fault: Fault) -> None:
-        # A section that several sites share is read once for each of them: its mistakes are still one each.
-        mistake = (fault.location, fault.message)
-        if mistake not in self._known_faults:
-            self._known_faults.add(mistake)
-            if len(self.faults) == MAX_FAULTS:
-                self.faults.append(Fault(f"there are more mistakes; these are the first {MAX_FAULTS}"))
-                raise TooManyFaultsError
-            self.faults.append(fault)
 
     # -- mappings
 
@@ -127,33 +69,15 @@ class Reader:
             return None
         merged: dict[str, Item] = {}
         own: dict[str, Item] = {}
-        for key, entry in self._pairs(item):
+        for key, entry in self.pairs(item):
             if key == "$ref":
                 merged.update(self._merged(entry, item.path, spelling, chain))
             elif entry.key is not None and entry.key.tag == MERGE_TAG:
                 merged.update({**self._anchored(entry, item.path, spelling, chain), **merged})
             else:
-                self._add_once(own, spelling(key), entry)
+                self.add_once(own, spelling(key), entry)
         merged.update(own)
         return merged
-
-    def _pairs(self, item: Item) -> Iterator[tuple[str, Item]]:
-        for key_node, value_node in item.node.value:
-            if key_node.id != "scalar":
-                self.fault(item, f"expected a name as key, found {kind_of(key_node)}", at=key_node)
-                continue
-            key = key_node.value
-            path = f"{item.path}.{key}" if item.path else key
-            yield key, Item(value_node, path, item.document, key_node)
-
-    def _add_once(self, entries: dict[str, Item], key: str, entry: Item) -> None:
-        first = entries.get(key)
-        if first is None or first.key is None or entry.key is None:
-            entries[key] = entry
-            return
-        same = f"{entry.key.value!r} is given twice"
-        spelled = "" if first.key.value == entry.key.value else f", first as {first.key.value!r}"
-        self.fault(entry, f"{same}{spelled} (first in line {first.key.start_mark.line + 1})", at=entry.key)
 
     def _merged(self, reference: Item, path: str, spelling: Spelling, chain: Chain) -> dict[str, Item]:
         merged: dict[str, Item] = {}
@@ -309,104 +233,13 @@ class Reader:
             return node and Item(node, f"{item.path}[{segment}]", item.document, None)
         if not item.is_mapping:
             return None
-        for key, entry in self._pairs(item):
+        for key, entry in self.pairs(item):
             if key == segment:
                 return entry
         if any(key.value in ("$ref", "<<") for key, _ in item.node.value):
             return (self.entries(item, chain=chain) or {}).get(segment)
         return None
 
-    # -- values
-
-    def elements(self, item: Item) -> list[Item]:
-        """The elements of a list; empty if it is none, which is recorded."""
-        if not item.is_sequence:
-            self.expected(item, "a list")
-            return []
-        return [Item(node, f"{item.path}[{index}]", item.document, None) for index, node in enumerate(item.node.value)]
-
-    def text(self, item: Item) -> str | None:
-        """A text."""
-        if item.is_scalar and item.node.tag not in NO_TEXT_TAGS:
-            return str(item.node.value)
-        quotes = item.node.tag in NO_TEXT_TAGS and not item.is_null
-        self.expected(item, "text", "put it in quotes" if quotes else "")
-        return None
-
-    def texts(self, item: Item) -> list[str]:
-        """A list of texts."""
-        return [text for text in map(self.text, self.elements(item)) if text is not None]
-
-    def flag(self, item: Item) -> bool | None:
-        """True or false."""
-        if item.node.tag == BOOL_TAG:
-            return bool(scalar_value(item.node))
-        self.expected(item, "true or false")
-        return None
-
-    def number(self, item: Item, what: str, *, whole: bool = False, positive: bool = False) -> float | None:
-        """A number from zero on.
-
-        Args:
-            item: Where it stands.
-            what: What is counted, for messages, such as `seconds`.
-            whole: Whether it must be a whole number.
-            positive: Whether zero is too small.
-        """
-        least = "a number above 0" if positive else "a number from 0 on"
-        value = _number(item.node)
-        if value is None or not (value > 0 or (value == 0 and not positive)) or (whole and value != int(value)):
-            self.expected(item, f"{'a whole number from 0 on' if whole else least} ({what})")
-            return None
-        return int(value) if whole else value
-
-    def data(self, item: Item, inside: tuple[Node, ...] = ()) -> Any:
-        """Any value, as plain Python; `$ref` has no meaning in it."""
-        node = item.node
-        if node in inside:
-            self.fault(item, "contains itself through an anchor")
-            return None
-        if node.id == "sequence":
-            return [self.data(element, (*inside, node)) for element in self.elements(item)]
-        if node.id == "mapping":
-            return self._plain_mapping(item, (*inside, node))
-        try:
-            return scalar_value(node)
-        except (ValueError, TypeError, OverflowError):
-            self.fault(item, f"{node.value!r:.80} has the tag {node.tag:.80}, which dfmesh has no value for")
-            return None
-
-    def _plain_mapping(self, item: Item, inside: tuple[Node, ...]) -> dict[str, Any]:
-        entries: dict[str, Item] = {}
-        merged: dict[str, Any] = {}
-        for key, entry in self._pairs(item):
-            if entry.key is not None and entry.key.tag == MERGE_TAG:
-                for one in self.elements(entry) if entry.is_sequence else [entry]:
-                    value = self.data(one, inside)
-                    merged = {**(value if isinstance(value, dict) else {}), **merged}
-            else:
-                self._add_once(entries, key, entry)
-        merged.update({key: self.data(entry, inside) for key, entry in entries.items()})
-        return merged
-
-    def mapping_data(self, item: Item) -> dict[str, Any]:
-        """A mapping of any values, as plain Python; null is an empty one."""
-        if not (item.is_mapping or item.is_null):
-            self.expected(item, "a mapping")
-            return {}
-        return self.data(item) or {}
-
 
 def _keys(item: Item) -> list[str]:
     return [key.value for key, _value in item.node.value if key.id == "scalar"] if item.is_mapping else []
-
-
-def _number(node: Node) -> float | None:
-    if node.id != "scalar" or node.tag in (BOOL_TAG, NULL_TAG):
-        return None
-    try:
-        # YAML 1.1 reads 1e9 as text; a user means the number
-        value = scalar_value(node) if node.tag in (INT_TAG, FLOAT_TAG) else float(node.value)
-        return value if math.isfinite(value) else None
-    except (ValueError, OverflowError):  # no number, or one with too many digits
-        return None

@@ -68,6 +68,8 @@ class OperationReport(msgspec.Struct, array_like=True, frozen=True):
         mean_size: Bytes of one of its values, estimated from a sample; None if there was none.
         items: Items of streams that it made.
         loading: Seconds that it took to load the adapter before the first call; in no other figure.
+        squares: Squares of the seconds of its calls, summed: from them follows how calls vary.
+        cold_squares: Those of the cold ones.
     """
 
     node: str
@@ -85,6 +87,8 @@ class OperationReport(msgspec.Struct, array_like=True, frozen=True):
     mean_size: float | None = None
     items: int = 0
     loading: float = 0.0
+    squares: float = 0.0
+    cold_squares: float = 0.0
 
 
 class SendReport(msgspec.Struct, array_like=True, frozen=True):

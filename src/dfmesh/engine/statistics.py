@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import mul
 from typing import Any
 
 from dfmesh import values
@@ -36,11 +37,13 @@ class Statistics:
         "_cold",
         "_cold_calls",
         "_cold_seconds",
+        "_cold_squares",
         "_first_seconds",
         "_item_sizes",
         "_items",
         "_sends",
         "_sizes",
+        "_squares",
         "bytes_out",
         "done",
         "failed",
@@ -58,6 +61,8 @@ class Statistics:
         self._cold_calls = 0
         self._cold_seconds = 0.0
         self._first_seconds = 0.0
+        self._squares = 0.0
+        self._cold_squares = 0.0
         self._items = 0
         self._sizes = [0, 0]
         self._item_sizes = [0, 0]
@@ -79,6 +84,7 @@ class Statistics:
         """Calls have ended with values."""
         if self._cold:
             self._end_cold(calls, seconds)
+        self._squares += sum(map(mul, seconds, seconds))
         done = self.done
         for position in range(min(len(values), max(_SIZED_ALWAYS - done, 0))):
             _sample(self._sizes, done + position, values[position])
@@ -94,10 +100,10 @@ class Statistics:
         before = len(self._cold)
         if not self.done and not self.failed:
             self._first_seconds = seconds[0]
-        if self._cold.issuperset(calls):
-            self._cold_seconds += sum(seconds)
-        else:
-            self._cold_seconds += sum(own for call, own in zip(calls, seconds, strict=True) if call in self._cold)
+        if not self._cold.issuperset(calls):
+            seconds = [own for call, own in zip(calls, seconds, strict=True) if call in self._cold]
+        self._cold_seconds += sum(seconds)
+        self._cold_squares += sum(map(mul, seconds, seconds))
         self._cold.difference_update(calls)
         self._cold_calls += before - len(self._cold)
 
@@ -109,6 +115,8 @@ class Statistics:
                 self._first_seconds = seconds
             self._cold_calls += 1
             self._cold_seconds += seconds
+            self._cold_squares += seconds * seconds
+        self._squares += seconds * seconds
         self.running -= 1
         self.seconds += seconds
         if failed:
@@ -169,6 +177,8 @@ class Statistics:
             self.mean_size(),
             self._items,
             loading,
+            self._squares,
+            self._cold_squares,
         )
 
     def add_sends(self, ir: Transition, reports: list[SendReport]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from dfmesh.session.compiling import default_homesite
 from dfmesh.session.dfm_job import STATUS_PLACE, DfmJob, ErrorToken, StopToken
 from dfmesh.session.federation import Federation
 from dfmesh.session.host import Host
@@ -12,7 +13,7 @@ from dfmesh.session.hosted_jobs import JobSummary
 from dfmesh.session.job import Job, JobProgress, JobStatus
 from dfmesh.session.job_log import JobLog, LogLine
 from dfmesh.session.results import ResultItem, Results
-from dfmesh.session.session import Session, default_homesite
+from dfmesh.session.session import Session
 
 if TYPE_CHECKING:
     from dfmesh.session.discovery_result import DiscoveryResult, NodeDiscovery

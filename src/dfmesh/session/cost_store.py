@@ -38,6 +38,16 @@ def costs_file(federation: str) -> Path:
     return Path(cache).expanduser() / "dfmesh" / folder / "costs.json"
 
 
+def kept_costs(federation: str, wanted: bool | None = None) -> CostStore | None:
+    """Give the measured costs of a federation; None if they are neither used nor kept.
+
+    Args:
+        federation: Name of the federation.
+        wanted: As in `measuring`.
+    """
+    return CostStore(costs_file(federation)) if measuring(wanted) else None
+
+
 class CostStore:
     """The measured costs of one federation. All methods may be called from any thread.
 
@@ -161,4 +171,4 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-__all__ = ["MEASURE_VARIABLE", "CostStore", "costs_file", "measuring"]
+__all__ = ["MEASURE_VARIABLE", "CostStore", "costs_file", "kept_costs", "measuring"]

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dfmesh.api import Pipeline
-from dfmesh.compiler import CompiledPipeline, Explanation, Objective, ObjectiveName, compile_pipeline, explain
+from dfmesh.compiler import CompiledPipeline, Explanation, ObjectiveName, compile_pipeline, explain
 from dfmesh.compiler.what_if import what_if as change_figures
 from dfmesh.config import FederationConfig
-from dfmesh.session.cost_store import CostStore, costs_file, measuring
+from dfmesh.session.compiling import chosen_homesite, compile_with
+from dfmesh.session.cost_store import CostStore, costs_file, kept_costs
 from dfmesh.session.parameter_sets import ParameterSets
-from dfmesh.session.session import Session, default_homesite
+from dfmesh.session.session import Session
 from dfmesh.session.site_output import Output
 
 if TYPE_CHECKING:
@@ -120,16 +121,16 @@ class Federation:
 
         Raises:
             PipelineError: the pipeline has faults; all of them are listed.
+            SessionError: there is no such homesite.
+            TypeError: `restrict_to_sites` is no list of names.
         """
-        home = homesite or default_homesite(self.config)
-        measured = self.costs.costs() if measuring(measure) else None
-        return compile_pipeline(
+        return compile_with(
+            kept_costs(self.name, measure),
             pipeline,
             self.config,
-            home,
+            chosen_homesite(self.config, homesite),
             restrict_to_sites=restrict_to_sites,
-            measured=measured,
-            objective=Objective(objective),
+            objective=objective,
         )
 
     def explain(

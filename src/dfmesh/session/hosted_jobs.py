@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from dfmesh.compiler.quantity_text import count_text
 from dfmesh.engine.message_parts import Failure
 from dfmesh.engine.messages import AnyMessage, FrameFinished, YieldPackage, YieldPackages
 from dfmesh.errors import SessionError
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class JobSummary:
     """A job as it stands in the list of its host.
 
@@ -50,6 +51,10 @@ class JobSummary:
     failures: int
     owner: int
     size: int
+
+    def __repr__(self) -> str:
+        name = f" {self.name!r}" if self.name else ""
+        return f"<JobSummary {self.id}{name} {self.status.value}, {count_text(self.results, 'result')}>"
 
 
 class HostedJobs:

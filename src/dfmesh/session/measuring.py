@@ -14,6 +14,9 @@ from dfmesh.netir import Call, Reduce, Route
 LEAST_SATURATED = 1024 * 1024
 """Bytes from which on the speed of a connection means something."""
 
+_FEWEST = 3
+"""Calls from which on it is asked how they vary."""
+
 Loaded = set[tuple[str, str | None, str]]
 """Operation, provider and site of the adapters that have been called since their site was started."""
 
@@ -58,7 +61,17 @@ def _operation(node: Node, entry: OperationReport, site: str, loaded: Loaded) ->
     key = (action.operation, action.provider, site)
     seconds, first = _seconds(entry, warm=key in loaded)
     size = Mean() if entry.mean_size is None else Mean(entry.mean_size, entry.done)
-    return OperationMeasure(*key, seconds, first, size)
+    return OperationMeasure(*key, seconds, first, size, variance=_variance(entry, warm=key in loaded))
+
+
+def _variance(entry: OperationReport, *, warm: bool) -> Mean:
+    """Tell how the times of those calls vary of which `_seconds` tells the mean; not known of the items of streams."""
+    calls, seconds, squares = entry.done + entry.failed, entry.seconds, entry.squares
+    if not warm:
+        calls, seconds, squares = calls - entry.cold, seconds - entry.cold_seconds, squares - entry.cold_squares
+    if calls < _FEWEST or entry.items:
+        return Mean()
+    return Mean(max(0.0, (squares - seconds * seconds / calls) / (calls - 1)), calls)
 
 
 def _seconds(entry: OperationReport, *, warm: bool) -> tuple[Mean, Mean]:

@@ -11,7 +11,7 @@ import msgspec
 
 from dfmesh import values
 from dfmesh.api import user_location
-from dfmesh.compiler.compile import parameters_error
+from dfmesh.compiler.parameters import parameters_error
 from dfmesh.engine.message_parts import Payload
 from dfmesh.engine.messages import AddParameters, CloseParameters, SubmitJob
 from dfmesh.errors import OperationFailure, PipelineError, SessionError, SourceLocation

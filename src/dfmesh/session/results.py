@@ -119,7 +119,7 @@ class Results(Mapping[str, list[Any]]):
         return html_table(("place", "values"), ((place, str(len(items))) for place, items in self._items.items()))
 
 
-def no_such_place(place: str, known: Sequence[str]) -> KeyError:
+def no_such_place(place: object, known: Sequence[str]) -> KeyError:
     """Make the error for a place to which a pipeline does not yield.
 
     Args:
@@ -131,4 +131,4 @@ def no_such_place(place: str, known: Sequence[str]) -> KeyError:
             f"no place {place!r}: the pipeline has no Yield, so it gives no results; "
             f"write Yield(value, place={place!r}) in it"
         )
-    return KeyError(f"no place {place!r}: {did_you_mean(place, list(known))}")
+    return KeyError(f"no place {place!r}: {did_you_mean(str(place), list(known))}")

@@ -9,15 +9,16 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from dfmesh.api import Pipeline, did_you_mean
-from dfmesh.compiler import CompiledPipeline, Objective, ObjectiveName, compile_pipeline
+from dfmesh.api import Pipeline
+from dfmesh.compiler import CompiledPipeline, ObjectiveName
 from dfmesh.config import FederationConfig
 from dfmesh.engine.messages import SubmitJob
 from dfmesh.errors import SessionError
+from dfmesh.session.compiling import chosen_homesite, compile_with
 from dfmesh.session.connection import Connection
-from dfmesh.session.cost_store import CostStore, costs_file, measuring
+from dfmesh.session.cost_store import kept_costs
 from dfmesh.session.dfm_job import DataCallback, DfmJob
-from dfmesh.session.given_arguments import function_problem, refuse, sites_problem
+from dfmesh.session.given_arguments import function_problem, refuse
 from dfmesh.session.hosted_jobs import HostedJobs, JobSummary
 from dfmesh.session.job import Job
 from dfmesh.session.job_inbox import JobInbox
@@ -56,15 +57,12 @@ class Session:
         """Prepare; `federation.session` makes a session, and says what its arguments mean."""
         self.federation = federation
         self.target = target
-        self.homesite = homesite or default_homesite(federation)
-        if self.homesite not in federation.sites:
-            hint = did_you_mean(self.homesite, list(federation.sites))
-            raise SessionError(f"{federation.path} has no site {self.homesite!r} to be the homesite: {hint}")
+        self.homesite = chosen_homesite(federation, homesite)
         self._output = SiteOutput(output)
         take = self._output.take if self._output.wanted else None
         self._connection = self._make_connection(homesite, take)
         self._hosted = HostedJobs(self._connection)
-        self._costs = CostStore(costs_file(federation.name)) if measuring(measure) else None
+        self._costs = kept_costs(federation.name, measure)
         self._last_plan: JobPlan | None = None  # The same pipeline is often submitted many times in a row.
         self._jobs = SessionJobs(self._connection, self._hosted, self._costs)
 
@@ -187,17 +185,15 @@ class Session:
             PipelineError: it has faults; all of them are listed.
             TypeError: `restrict_to_sites` is no list of names.
         """
-        refuse(sites_problem(restrict_to_sites, "restrict_to_sites"))
         if isinstance(pipeline, CompiledPipeline):
             return pipeline
-        measured = None if self._costs is None else self._costs.costs()
-        return compile_pipeline(
+        return compile_with(
+            self._costs,
             pipeline,
             self.federation,
             self.homesite,
             restrict_to_sites=restrict_to_sites,
-            measured=measured,
-            objective=Objective(objective),
+            objective=objective,
         )
 
     def submit(
@@ -420,11 +416,3 @@ class Session:
 def load_placing() -> None:
     """Load what the first compilation would load: numpy, above all."""
     from dfmesh.compiler.placement import conflict, problem, solver  # noqa: F401
-
-
-def default_homesite(federation: FederationConfig) -> str:
-    """Choose where a client attaches if it does not say: `info.homesite`, else `app`, else the first site."""
-    named = federation.info.get("homesite")
-    if isinstance(named, str):
-        return named
-    return "app" if "app" in federation.sites else next(iter(federation.sites), "")

@@ -64,6 +64,12 @@ class Charges:
         return self._whole(self.amounts[shipment] * self.prices[source])
 
     @cached_property
+    def is_uniform(self) -> bool:
+        """Whether a shipment is charged the same between any two sites."""
+        elsewhere = ~np.eye(len(self.prices), dtype=np.bool_)
+        return len(np.unique(self.prices[elsewhere])) <= 1 and not self.prices.diagonal().any()
+
+    @cached_property
     def _is_small(self) -> bool:
         return self.amounts.size * self.prices.size <= SMALL
 

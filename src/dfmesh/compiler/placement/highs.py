@@ -5,6 +5,7 @@ One thread, one seed, and work counted in iterations and looks, never in time: e
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,8 @@ SETTINGS = {
     "mip_feasibility_tolerance": TOLERANCE,
     "mip_rel_gap": 0.0,
     "mip_abs_gap": BEYOND / 10,
+    "mip_heuristic_effort": 0.0,
+    "mip_heuristic_run_feasibility_jump": False,
 }
 
 
@@ -63,13 +66,17 @@ class Solved:
 
     Attributes:
         chosen: Site of each variable; None if no placement was found.
+        total: What HiGHS says that it is charged.
         bound: What every placement among the choices is charged at the least.
-        is_best: Whether nothing is cheaper than `chosen`, or there is nothing at all if that is None.
+        margin: By how much those may be wrong.
+        is_sound: Whether the search ended in one of the ways that are expected.
     """
 
     chosen: list[int] | None
+    total: float
     bound: int
-    is_best: bool
+    margin: float
+    is_sound: bool
 
 
 @cache
@@ -94,19 +101,16 @@ def relax(program: Program) -> Relaxed:
     return Relaxed(bound, dear, share[: len(dear)])
 
 
-def solve(program: Program, start: list[int] | None, looks: int) -> Solved:
+def solve(program: Program, looks: int) -> Solved:
     """Solve a program with whole choices.
 
     Args:
         program: The program.
-        start: A placement among the choices, to begin with.
         looks: How often HiGHS may look at whether it shall go on: some times per round of cuts and branch.
     """
     highspy = _highs()
     highs, scale = _loaded(program, whole=True)
-    if start is not None:
-        here = np.flatnonzero(program.site == np.array(start, np.intp)[program.variable])
-        highs.setSolution(len(here), here.astype(np.int32), np.ones(len(here)))
+    # It gets no placement to begin with: the presolve of HiGHS 1.16 can change what that costs, and then finds nothing.
     left = [looks]
 
     def look(kind: object, message: str, out: object, into: Any, own: object) -> None:
@@ -116,15 +120,19 @@ def solve(program: Program, start: list[int] | None, looks: int) -> Solved:
     highs.setCallback(look, None)
     highs.startCallback(highspy.cb.HighsCallbackType.kCallbackMipInterrupt)
     highs.run()
-    status, info = highs.getModelStatus(), highs.getInfo()
-    if status == highspy.HighsModelStatus.kInfeasible:
-        return Solved(None, 0, is_best=True)
+    status, info, kinds = highs.getModelStatus(), highs.getInfo(), highspy.HighsModelStatus
     chosen = None
     if info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
         chosen = _sites(program, np.array(highs.getSolution().col_value))
-    is_best = status == highspy.HighsModelStatus.kOptimal
-    bound = (info.mip_dual_bound - BEYOND) * scale
-    return Solved(chosen, int(np.ceil(bound)) if np.isfinite(bound) else 0, is_best and chosen is not None)
+    margin = max(0.5, BEYOND * scale)
+    bound = info.mip_dual_bound * scale
+    return Solved(
+        chosen,
+        info.objective_function_value * scale,
+        math.ceil(bound - BEYOND * scale) if math.isfinite(bound) else 0,
+        margin,
+        status in (kinds.kOptimal, kinds.kInterrupt),
+    )
 
 
 def _loaded(program: Program, *, whole: bool) -> tuple[Any, float]:

@@ -143,7 +143,8 @@ class Fields:
                 if isinstance(source, Constant):
                     known[names[keyword]] = source.value
         everything = (*parameters, *adapter.spec.exposed)
-        known |= {parameter.name: parameter.default for parameter in parameters if parameter.has_default}
+        # None is what a parameter is that nobody gave: no value that an advisor could object to.
+        known |= {parameter.name: parameter.default for parameter in parameters if parameter.default is not None}
         known |= given
         known = {name: value for name, value in known.items() if name not in asked and name not in later}
         return cls(names, known, asked, {parameter.name: parameter.schema for parameter in everything})

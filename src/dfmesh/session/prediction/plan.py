@@ -49,7 +49,8 @@ class Step:
         opening: Loops: what they send for an iteration.
         ending: What it sends when it ends.
         stage: Calls: its place on the critical path.
-        seconds: Calls: time of one.
+        seconds: Calls: time of one, on average.
+        varied: Calls: times that they take, in turn; empty if they all take as long.
         workers: Calls: who makes them.
         loader: Calls: what a freshly started site has to load first; None if nothing.
         calls: Calls: how many there were.
@@ -86,6 +87,7 @@ class Step:
         "size",
         "stage",
         "starts",
+        "varied",
         "window",
         "workers",
     )
@@ -105,6 +107,7 @@ class Step:
         self.ending: tuple[Send, ...] = ()
         self.stage = Stage("call", site.name, name, node)
         self.seconds = 0.0
+        self.varied: list[float] = []
         self.workers = Workers(site, 0)
         self.loader: Loader | None = None
         self.calls = 0

@@ -28,6 +28,7 @@ from dfmesh.netir import (
 from dfmesh.session.prediction.chains import Stage
 from dfmesh.session.prediction.plan import GATHERED, OUTER, OWN, Plan, Reader, Scope, Send, Step, Target
 from dfmesh.session.prediction.resources import Loader, Site, Wire, Workers
+from dfmesh.session.prediction.variation import varied
 
 HEAD = 36.0
 """Bytes of a message besides its value."""
@@ -191,6 +192,7 @@ class Planner:
     def _fill_call(self, step: Step, item: Transition, action: Call | Reduce) -> None:
         site = step.site.name
         step.seconds = self._costs.compute(self._graph.nodes[item.id], site)
+        step.varied = varied(step.seconds, self._costs.spread(self._graph.nodes[item.id], site), f"{item.id} {site}")
         step.starts = isinstance(action, Reduce) and action.initial is not None
         step.workers = self._workers_for(step, action)
         loading = self._costs.measured.loading(action.operation, action.provider, site) if self._cold else 0.0

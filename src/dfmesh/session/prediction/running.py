@@ -261,14 +261,15 @@ class PredictedRun:
 
     def _begin(self, step: Step, frame: Frame, chain: Chain) -> None:
         step.workers.free -= 1
-        seconds, loader = step.seconds, step.loader
+        computing = step.varied[step.calls % len(step.varied)] if step.varied else step.seconds
+        seconds, loader = computing, step.loader
         if loader is not None:
             loading = loader.left(self.now)
             chain = extended(chain, loader.stage, loading)
             seconds += loading
         step.calls += 1
         step.workers.site.begin(self.now, seconds)
-        self._at(self.now + seconds, self._call_ended, step, frame, extended(chain, step.stage, step.seconds))
+        self._at(self.now + seconds, self._call_ended, step, frame, extended(chain, step.stage, computing))
 
     def _call_ended(self, step: Step, frame: Frame, chain: Chain) -> None:
         workers = step.workers

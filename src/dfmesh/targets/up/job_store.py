@@ -87,7 +87,11 @@ class JobStore:
         self._trim()
         interrupted = []
         for path in self.directory.glob(f"*/{SUBMISSION}"):
-            if path.parent.name not in self.ended:
+            if path.parent.name in self.ended:
+                continue
+            if not path.stat().st_size:
+                remove_journal(path.parent)  # The disk was full: there is nothing to go on with.
+            else:
                 try:
                     interrupted.append(self._interrupted(path.parent))
                 except (RecordLogError, OSError) as error:

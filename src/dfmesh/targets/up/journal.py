@@ -10,7 +10,6 @@ A directory per job:
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dfmesh.engine.messages import SubmitJob
+from dfmesh.engine.whole_file import write_whole
 from dfmesh.targets.up.job_lines import JobText
 from dfmesh.targets.up.messages import JobEntry, JobOrigin
 from dfmesh.targets.up.record_log import RecordLog, RecordLogError, recover
@@ -94,9 +94,7 @@ class Journal:
             OSError: it cannot be written. A host that comes later takes the job for one that was interrupted.
         """
         self.close()
-        draft = self.directory / f"{ENDED}.part"
-        draft.write_bytes(msgspec.msgpack.encode(ended))
-        os.replace(draft, self.directory / ENDED)
+        write_whole(self.directory / ENDED, msgspec.msgpack.encode(ended))
 
     def close(self) -> None:
         """Write what is left, and close the files."""

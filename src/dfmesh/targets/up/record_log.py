@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from struct import Struct
 from typing import Any
@@ -138,13 +138,22 @@ class RecordLog:
         _CHECK_BODY.pack_into(parts[0], _HEAD_SIZE, size, checksum)
         try:
             with self._opened() as descriptor:
-                _write(descriptor, parts)
+                self._write(descriptor, parts)
         except OSError as error:
             self._broken = True
             self._on_broken(error)
             return
         self.size += len(_NO_CHECK) + size
         self._on_written()
+
+    def _write(self, descriptor: int, parts: list[bytearray | memoryview]) -> None:
+        try:
+            _write(descriptor, parts)
+        except OSError:
+            # Part of a batch is of no use, and how the job has ended may need the room that it takes.
+            with suppress(OSError):
+                os.ftruncate(descriptor, self.size)
+            raise
 
     def recovered(self) -> None:
         """Take note that the file was cut to what is whole; nothing may be waiting to be written."""
