@@ -84,6 +84,8 @@ def test_a_job_is_run_listed_and_met_again(place: Path) -> None:
     lines = [line.split(" ", 1)[1] for line in logs.stdout.splitlines()]
     assert all(line.startswith("[a") for line in lines)
     assert sorted(line.partition("] ")[2] for line in lines) == ["counting to 2", "counting to 3"]
+    data = [json.loads(line) for line in dfmesh("logs", "--job", job, "--json", cwd=place).stdout.splitlines()]
+    assert [f"[{line['site']} {line['operation']} #{line['frame'][0]}] {line['text']}" for line in data] == lines
     assert dfmesh("logs", "b", cwd=place).stdout == ""
     assert len(dfmesh("logs", cwd=place).stdout.splitlines()) == 4
     wrong = dfmesh("logs", "c", cwd=place)

@@ -335,6 +335,20 @@ ops.weather.Read(hour=PlaceParam("hour", default="noon"))
         (4, "the default of parameter 'hour', taken for 'hour', is 'noon'"),
     ),
     _case(
+        "A part of a value of another type",
+        """
+times = PlaceParam("times", default={"first": "noon", "all": 24})
+ops.weather.Read(hour=times["first"])
+with ForEach(times["all"]) as hour:
+    Yield(hour)
+with ForEach([{"hour": 3}, {"hour": "noon"}]) as time:
+    ops.weather.Read(hour=time["hour"])
+""",
+        (2, "the default of parameter 'times', taken for 'hour', ['first'] is 'noon' (str), expected integer"),
+        (3, "ForEach cannot go over the default of parameter 'times', which ['all'] is 24 (int)"),
+        (6, "weather.Read: hour ['hour'] is 'noon' (str), expected integer (element 1 of the loop)"),
+    ),
+    _case(
         "A list or dictionary where something else is wanted, whatever is in it",
         """
 grid = ops.weather.Read(hour=3)
@@ -505,6 +519,14 @@ Yield([PlaceParam("day"), PlaceParam("note")])
         (0, "the parameter 'day' is not given"),
         (0, "the parameter 'note' cannot be sent to a site"),
         parameters={"hours": 3, "hour": 42, "note": print},
+    ),
+    _case(
+        "A parameter of which a part does not fit",
+        """
+Yield(ops.weather.Read(hour=PlaceParam("options")["hours"][0]))
+""",
+        (1, "the parameter 'options' ['hours'][0] is 42, above the maximum 23"),
+        parameters={"options": {"hours": [42]}},
     ),
     _case(
         "A parameter that a loop cannot go over",

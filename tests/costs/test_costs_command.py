@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 from textwrap import dedent
 
@@ -145,3 +151,29 @@ def test_figures_that_cannot_be_read_are_refused(folder: Path, option: str, text
     output = CliRunner().invoke(app, ["simulate", "shop.dfm.yaml", "doubles.py", option, text])
     assert output.exit_code != 0
     assert "STATEMENT=NUMBER" in output.output
+
+
+def test_on_a_terminal_a_long_simulation_says_how_far_it_is_and_ctrl_c_ends_it(folder: Path) -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-c", "from dfmesh.cli import main; main()", "simulate", "shop.dfm.yaml", "doubles.py"]
+    with subprocess.Popen(
+        [*command, "--iterations", "loop=100000000"],
+        env={**os.environ, "COLUMNS": "100", "LINES": "40", "TERM": "xterm"},
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        with suppress(OSError):  # The end of a terminal.
+            while data := os.read(ours, 65536):
+                if b"of the run," not in shown and b"of the run," in shown + data:
+                    process.send_signal(signal.SIGINT)
+                shown += data
+        os.close(ours)
+        printed, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert printed == b""
+    text = shown.decode()
+    assert "simulating: " in text
+    assert text.rstrip().endswith("interrupted\x1b[0m")
+    assert "Traceback" not in text

@@ -19,6 +19,8 @@ from dfmesh.compiler.measures import (
     SiteMeasure,
     StatementMeasure,
 )
+from dfmesh.engine.message_parts import OperationReport, SiteReport
+from dfmesh.session.measuring import Loaded, measure
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +80,29 @@ def test_the_number_of_records_is_bounded_and_the_stalest_go_first() -> None:
     assert len(more.operations) == MOST_RECORDS
     assert more.seconds("op.Use", None, "new") == 1.0
     assert more.seconds("op.Use", None, "s5") == 1.0
+
+
+def test_how_calls_vary_is_read_from_reports(fed: Federation) -> None:
+    plan = compiled(fed, None)
+
+    def spread(loaded: Loaded, **figures: float) -> float:
+        report = OperationReport("use", "op.Use", "", 0, 0, 5, 0, **{"seconds": 15.0, "bytes_out": 0, **figures})
+        return measure(plan, [SiteReport("a", (report,), {})], loaded).spread("op.Use", None, "a")
+
+    # Calls of 1, 2, 3, 4 and 5 s, of which the first was cold.
+    every = {"squares": 55.0, "cold": 1, "cold_seconds": 1.0, "cold_squares": 1.0}
+    assert spread({("op.Use", None, "a")}, **every) == pytest.approx(2.5**0.5)
+    assert spread(set(), **every) == pytest.approx((5 / 3) ** 0.5)
+    assert spread(set(), **{**every, "cold": 3}) == 0.0  # Too few are left.
+    assert spread(set(), **every, items=7) == 0.0
+
+
+def test_how_calls_vary_is_kept_and_joined() -> None:
+    def varying(variance: float) -> MeasuredCosts:
+        return MeasuredCosts([OperationMeasure("op.Use", None, "a", Mean(1.0, 4), variance=Mean(variance, 4))])
+
+    both = varying(1.0).joined(varying(9.0))
+    assert MeasuredCosts.from_json(both.to_json()).spread("op.Use", None, "a") == 5.0**0.5
 
 
 def test_text_gives_back_the_same_costs() -> None:

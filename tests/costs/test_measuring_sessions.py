@@ -89,6 +89,8 @@ def test_times_sizes_and_iterations_are_kept(fed: Federation) -> None:
     record = costs.operations["op.Use", None, "a"]
     assert record.seconds.count == 4  # The first call may have loaded something.
     assert 0.03 <= record.seconds.value < 0.3
+    assert record.variance.count == 4
+    assert 0 < record.variance.value < 0.1
     assert record.first.count == 1
     assert record.size.value == pytest.approx(5000, rel=0.01)
     assert costs.counted("p", "loop", "ForEach") == 5.0

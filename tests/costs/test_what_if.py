@@ -95,12 +95,12 @@ def test_calls_at_a_time(fed: Federation) -> None:
 
 def test_more_sites_of_a_kind_take_what_may_run_anywhere(fed: Federation) -> None:
     with Pipeline() as pipeline:
-        for number in range(4):
+        for number in range(12):
             Yield(fed.ops.op.Read(n=number))
     few = {"op.Read.size": 1000}
     more = fed.predict(pipeline, measure=False, what_if={"a.copies": 3, "a-3.capacity": 1, **few})
     assert len([site for site in more.sites if site.calls and site.site.startswith("a")]) > 1
-    assert more.seconds < fed.predict(pipeline, measure=False, what_if=few).seconds - 0.5
+    assert more.seconds < fed.predict(pipeline, measure=False, what_if=few).seconds - 2
     changed = what_if(
         fed.config,
         MeasuredCosts(links=[LinkMeasure("a", "home", bandwidth=Mean(5.0, 1))]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from dfmesh import (
     AdvisedSubsetOf,
     BestOf,
     Else,
+    Federation,
     ForEach,
     If,
     Okay,
@@ -431,3 +433,38 @@ def test_a_pipeline_without_operations(session: Any) -> None:
     with Pipeline() as pipeline:
         Yield(1)
     assert len(session.discover(pipeline)) == 0
+
+
+def test_an_advisor_does_not_object_to_a_parameter_that_nobody_gave(tmp_path: Path) -> None:
+    (tmp_path / "optional.dfm.yaml").write_text(
+        """
+dfm: 1.0.0
+operations:
+  sky.Crop: {parameters: {box: {default: null}, scale: {default: 3}}}
+sites:
+  app: {interface: {sky.Crop: optional_crop.Crop}}
+"""
+    )
+    (tmp_path / "optional_crop.py").write_text(
+        """
+from dfmesh import AdvisedDict, AdvisedOneOf, field_advisor
+
+class Crop:
+    def body(self, box, scale): ...
+
+    @field_advisor("box")
+    def box(self):
+        return AdvisedDict({"west": AdvisedOneOf([0, 10])})
+
+    @field_advisor("scale")
+    def scale(self):
+        return AdvisedOneOf([1, 2])
+"""
+    )
+    federation = Federation.load(tmp_path / "optional.dfm.yaml")
+    with federation.session("inproc") as session:
+        assert ask(session, federation.ops.sky.Crop, scale=2).sites == ["app"]
+        assert "scale: expected one of 1, 2, got 3" in ask(session, federation.ops.sky.Crop).cannot["app"]
+        assert (
+            "box: expected a dictionary, got 1" in ask(session, federation.ops.sky.Crop, box=1, scale=2).cannot["app"]
+        )

@@ -45,6 +45,18 @@ def test_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert done.returncode == 0, f"the lines below are those of {page}\n{done.stderr}"
 
 
+def test_the_answer_that_the_page_on_discovery_shows(tmp_path: Path) -> None:
+    page = ROOT / "docs/discovery.md"
+    done = subprocess.run(
+        [sys.executable, write_files(page, tmp_path)], cwd=tmp_path, capture_output=True, text=True, timeout=100
+    )
+    said = re.sub(r"script\.py:\d+", "script.py:8", done.stdout.replace(f"{tmp_path}/", ""))
+    shown = page.read_text(encoding="utf-8").partition("    sky.Read (read)")
+    lines = "".join(shown[1:]).partition("\n\n")[0].splitlines()
+    assert lines.pop() == "      ..."
+    assert said.splitlines()[: len(lines)] == [line[4:] for line in lines]
+
+
 def test_the_example_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     write_files(ROOT / "README.md", tmp_path)

@@ -54,7 +54,7 @@ def leftovers(runner: NetRunner) -> list[str]:
     found: dict[str, Any] = {
         "calls": runner.calls,
         "ready": runner._ready,
-        "instructions": runner._out,
+        "instructions": runner.instructions,
         "streams": runner.streams._streams,
         "stream routes": runner.streams._routes,
         "fed calls": runner.streams._fed,

@@ -9,7 +9,8 @@ import pytest
 from engine_support import HOMESITE, compiled
 
 from dfmesh import Pipeline, Yield
-from dfmesh.engine.home_job import MAX_OPEN_FRAMES, HomeJob
+from dfmesh.engine.home_frames import MAX_OPEN_FRAMES
+from dfmesh.engine.home_job import HomeJob
 from dfmesh.engine.message_parts import Failure, Payload, SiteReport
 from dfmesh.engine.messages import (
     AddParameters,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+import dfmesh
 from dfmesh import DfmeshError, Federation, Pipeline, Yield
+from dfmesh.user_lines import is_own
 
 HERE = Path(__file__).parent
 
@@ -41,3 +44,18 @@ def test_what_a_cell_shows_is_what_print_shows(federation: Federation) -> None:
     for shown in (found, found[0], explanation, prediction):
         assert repr(shown) == str(shown)
         assert "odd.Add" in repr(shown)
+
+
+def test_a_federation_shows_which_site_offers_what(federation: Federation) -> None:
+    cells = re.findall(r"<t[dh]\b[^>]*>(.*?)</t[dh]>", federation._repr_html_())
+    width = 1 + len(federation.sites)
+    assert cells[:width] == ["operation", *federation.sites]
+    assert cells[width::width] == federation.operations
+    assert "✓" in cells
+
+
+def test_examples_that_are_installed_with_dfmesh_are_the_users_code() -> None:
+    package = Path(dfmesh.__file__).parent
+    assert is_own(str(package / "session" / "job.py"))
+    assert not is_own(str(package / "examples" / "weather_day" / "pipeline.py"))
+    assert not is_own(f"{package}_of_mine/pipeline.py")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -154,6 +155,64 @@ def test_the_lag_of_a_site_counts_for_results_and_for_what_comes(fed: Federation
     assert lagging.seconds == pytest.approx(without.seconds + 2 * 0.5)
     assert sum(part.seconds for part in lagging.path) == pytest.approx(lagging.seconds)
     assert any(str(part) == "waiting for a to take results of its calls" for part in lagging.path)
+
+
+def test_what_is_not_declared_is_said(tmp_path: Path) -> None:
+    sites = {
+        "home": {"interface": {"op.Make": {"adapter": "x.y"}}},
+        "a": {"interface": {"op.Use": {"adapter": "x.y", "compute_cost": {"fixed_time": 1}}}},
+    }
+    operations = {name: {"parameters": {"x": {}}} for name in ("op.Make", "op.Use", "op.Other")}
+    path = tmp_path / "bare.dfm.yaml"
+    path.write_text(json.dumps({"dfm": "1.0.0", "operations": operations, "sites": sites}))
+    fed = Federation.load(path)
+    with Pipeline() as pipeline:
+        Yield(fed.ops.op.Use(x=fed.ops.op.Make(x=1)))
+    prediction = fed.predict(pipeline, homesite="home", measure=False)
+    assert prediction.undeclared == (
+        "time of op.Make at home: calls take no time",
+        "size of what op.Make gives: 1.02 kB",
+        "size of what op.Use gives: 1.02 kB",
+        "speed of a -> home, home -> a: 1 ms and 100 MB per second",
+    )
+    assert "not declared: time of op.Make" in prediction.to_text()
+    # To ask both sites and to hear from them 2 ms, to send the value 1 ms and 1,060 bytes, 1 s, and 1 ms for the result
+    # or for the report behind it, which has 28 bytes.
+    assert prediction.seconds == pytest.approx(0.002 + 0.001 + 1060e-8 + 1 + 0.001 + (1060 + 28) * 1e-8, abs=1e-9)
+
+
+def test_a_site_is_full_at_its_capacity(fed: Federation) -> None:
+    prediction = fed.predict(looped(fed, list(range(50))), homesite="home")
+    site = next(item for item in prediction.sites if item.site == "a")
+    assert (site.capacity, round(site.parallel)) == (2, 2)
+    assert "2.0 of 2" in prediction.to_text()
+
+
+def test_mermaid_shows_sites_links_and_bottleneck(fed: Federation) -> None:
+    lines = fed.predict(looped(fed, list(range(1000))), homesite="home").to_mermaid().splitlines()
+    assert lines[0] == "flowchart LR"
+    assert lines[1].startswith('  s0["a<br/>1,000 calls, busy ')
+    assert any(line.startswith(("  s1 -->|", "  s0 -->|")) for line in lines)
+    assert lines[-1] == "  style s0 stroke:#c00,stroke-width:3px"
+    op = fed.ops.op
+    with Pipeline() as pipeline, ForEach(list(range(200)), node_id="loop") as x:
+        Yield(op.Use(x=op.Use(x=x, site="b"), site="c"))
+    assert "linkStyle" in fed.predict(pipeline, homesite="home").to_mermaid()
+
+
+def test_a_join_of_calls_that_vary_waits_longer_than_one_call_takes(fed: Federation) -> None:
+    with Pipeline() as pipeline, ForEach(list(range(400)), window=1, node_id="loop") as x:
+        op = fed.ops.op
+        Yield(op.Use(x=[op.Use(x=x, site="home", node_id=f"part{number}") for number in range(3)], site="home"))
+
+    def seconds(spread: float) -> float:
+        calls = OperationMeasure("op.Use", None, "home", Mean(1.0, 9), variance=Mean(spread**2, 9))
+        compiled = compile_pipeline(pipeline, fed.config, "home", measured=MeasuredCosts([calls]))
+        return predict(compiled, fed.config).seconds
+
+    assert seconds(0.0) == pytest.approx(800, rel=0.01)
+    # The longest of three log-normal times of mean 1 and deviation 0.5 is 1.42 on average (of 4 million random ones).
+    assert seconds(0.5) == pytest.approx(400 * 2.42, rel=0.03)
 
 
 def test_the_same_prediction_comes_out_again(fed: Federation) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from dfmesh.api.making import making
 from dfmesh.api.no_value import NoValueYet
-from dfmesh.api.references import Value, with_references
+from dfmesh.api.references import with_references
 
 
 class Condition(NoValueYet):
@@ -151,20 +151,3 @@ def _flat(operands: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(operands) == 1 and isinstance(operands[0], list | tuple):
         return tuple(operands[0])
     return operands
-
-
-__all__ = [
-    "And",
-    "Comparison",
-    "Condition",
-    "Equal",
-    "GreaterThan",
-    "GreaterThanOrEqual",
-    "LessThan",
-    "LessThanOrEqual",
-    "Logic",
-    "Not",
-    "NotEqual",
-    "Or",
-    "Value",
-]

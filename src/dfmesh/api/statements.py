@@ -14,8 +14,6 @@ from dfmesh.api.references import NodeRef, Origin, PlaceParam, Value, with_refer
 from dfmesh.errors import Fault, SourceLocation
 from dfmesh.values.plain import MAX_DEPTH
 
-After = "Statement | NodeRef | NodeId | Sequence[Statement | NodeRef | NodeId] | None"
-
 
 @dataclass(frozen=True)
 class BestOf:

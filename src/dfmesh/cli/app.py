@@ -24,12 +24,14 @@ from dfmesh.cli.options import (
 )
 
 _EXIT_CODES = (
-    "Exit codes: 0 done; 1 a federation file, a pipeline or its parameters have mistakes; 2 wrong usage; "
-    "3 the job failed; 4 the sites could not be started or reached; 130 interrupted."
+    "Exit codes: 0 done; 1 mistakes in a federation file, a pipeline or its parameters, or a result that cannot be "
+    "written; 2 wrong usage; 3 the job failed; 4 sites could not be started or reached, or there is no such job; "
+    "130 interrupted."
 )
 
 app = typer.Typer(
-    help=f"A data federation mesh: compute goes to the data.\n\n{_EXIT_CODES}",
+    help="A data federation mesh: compute goes to the data. `dfmesh demo weather` shows it at work; "
+    f"FILE says who offers what, PIPELINE what is to be done.\n\n{_EXIT_CODES}",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # rich would take a quarter of the time of --help

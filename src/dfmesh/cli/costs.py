@@ -110,6 +110,7 @@ def reset_costs(file: Path, operation: str | None, *, as_json: bool) -> None:
 
 def _load(file: Path, operation: str | None) -> Federation:
     from dfmesh.api import did_you_mean
+
     federation = load_federation(file)
     if operation is not None and operation not in federation.operations:
         raise UsageError(f"there is no operation {operation!r}; {did_you_mean(operation, federation.operations)}")

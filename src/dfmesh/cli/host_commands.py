@@ -95,13 +95,14 @@ def logs(
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is printed from now on.")] = False,
     host: HostOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each line as a JSON object.")] = False,
 ) -> None:
     """Show what the sites of a federation that is up, and their adapters, have printed."""
     from dfmesh.cli.failures import reported
     from dfmesh.cli.logs import show_lines
 
-    with reported():
-        show_lines(site, job, host, follow=follow)
+    with reported(as_json=as_json):
+        show_lines(site, job, host, follow=follow, as_json=as_json)
 
 
 def add_host_commands(app: typer.Typer) -> None:

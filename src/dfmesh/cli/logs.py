@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from dfmesh.shown_text import shown_line
 _PART_SIZE = 256 * 1024
 
 
-def show_lines(site: str | None, job: str | None, wanted: str | None, *, follow: bool) -> None:
+def show_lines(site: str | None, job: str | None, wanted: str | None, *, follow: bool, as_json: bool) -> None:
     """Show what sites have printed.
 
     Args:
@@ -23,21 +24,22 @@ def show_lines(site: str | None, job: str | None, wanted: str | None, *, follow:
         job: Only what the adapters of this job have printed and logged; None for all.
         wanted: Federation file or name of the host; None for the only one.
         follow: Whether to go on with what is printed from now on.
+        as_json: Whether each line is to be a JSON object.
 
     Raises:
         SessionError: none is up, or there is no such job.
         UsageError: there is no such site.
         BrokenPipeError: nobody reads any more.
     """
+    printer = _Printer(site, as_json=as_json)
     try:
         host = Host(wanted)
     except SessionError:
-        if wanted is None or follow or not _show_kept(site, job, wanted):
+        if wanted is None or follow or not _show_kept(printer, job, wanted):
             raise
         return
     if site is not None and site not in (*host.record.sites, "host"):
         raise UsageError(f"no site {site!r}; {did_you_mean(site, list(host.record.sites))}")
-    printer = _Printer(site)
     with host:
         try:
             host.lines(printer.take, job or "", follow=follow)
@@ -46,7 +48,7 @@ def show_lines(site: str | None, job: str | None, wanted: str | None, *, follow:
                 raise printer.error
 
 
-def _show_kept(site: str | None, job: str | None, wanted: str) -> bool:
+def _show_kept(printer: _Printer, job: str | None, wanted: str) -> bool:
     """Show what is kept of a host that is not up; False if there is nothing.
 
     Raises:
@@ -59,7 +61,6 @@ def _show_kept(site: str | None, job: str | None, wanted: str) -> bool:
     if not (kept / "lines").is_dir():
         return False
     directory = kept / "lines" if job is None else _lines_of(job, kept / "jobs")
-    printer = _Printer(site)
     position, data = 0, b"."
     while data:
         data, position = read_log(directory, position, _PART_SIZE)
@@ -81,9 +82,10 @@ class _Printer:
         error: Why that is not possible any more; None while it is.
     """
 
-    def __init__(self, site: str | None) -> None:
+    def __init__(self, site: str | None, *, as_json: bool) -> None:
         self.error: BrokenPipeError | None = None
         self._site = site
+        self._as_json = as_json
         self._rest = b""
 
     def take(self, data: bytes, end: bool) -> None:
@@ -103,4 +105,9 @@ class _Printer:
         site, *call = whose.split(NO_BREAK_SPACE)
         if self._site not in (None, site):
             return ""
+        if self._as_json:
+            operation, number = (*call, "", "")[:2]
+            frame = [int(part) for part in number.removeprefix("#").split(".") if part]
+            whole = {"time": time, "site": site, "operation": operation, "frame": frame, "text": text}
+            return json.dumps(whole) + "\n"
         return shown_line(f"{time} [{' '.join((site, *call))}] {text}") + "\n"

@@ -10,14 +10,13 @@ from dfmesh.cli.documents import compile_files, load_federation
 from dfmesh.cli.failures import fault_data, fault_lines
 from dfmesh.compiler.quantity_text import count_text
 from dfmesh.errors import ConfigError
+from dfmesh.session.offers import offers
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from dfmesh.errors import Fault
     from dfmesh.session import Federation
-
-_MOST_COLUMNS = 8
 
 
 def validate_files(file: Path, pipeline: str | None, *, adapters: bool, as_json: bool) -> None:
@@ -78,25 +77,13 @@ def _summary(federation: Federation, warnings: tuple[Fault, ...]) -> dict[str, o
 
 
 def offers_table(federation: Federation) -> Table:
-    """Make the table of sites and operations: a column per site, or the sites in one column where they are many."""
+    """Make the table of sites and operations."""
     from rich.table import Table
 
+    titles, rows = offers(federation.config)
     table = Table()
-    table.add_column("operation", overflow="fold")
-    few = len(federation.sites) <= _MOST_COLUMNS
-    for site in federation.sites if few else ["sites"]:
-        table.add_column(site, justify="center" if few else "left")
-    for operation in federation.operations:
-        cells = [_offer(federation, site, operation) for site in federation.sites]
-        if not few:
-            named = zip(federation.sites, cells, strict=True)
-            cells = [", ".join(site if cell == "✓" else f"{site} ({cell})" for site, cell in named if cell)]
-        table.add_row(operation, *cells)
+    for title in titles:
+        table.add_column(title, justify="center" if title in federation.sites else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
     return table
-
-
-def _offer(federation: Federation, site: str, operation: str) -> str:
-    """Say how a site offers an operation: itself, by providers (named), or not at all."""
-    config = federation.config.sites[site]
-    providers = [name for name, provider in config.providers.items() if operation in provider.interface]
-    return ", ".join((["✓"] if operation in config.interface else []) + providers)

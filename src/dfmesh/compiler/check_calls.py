@@ -22,6 +22,7 @@ from dfmesh.api import (
 )
 from dfmesh.compiler.candidates import allowed_sites, candidates, exposed, has_pickled, operation_name
 from dfmesh.compiler.check_options import at_most, is_int, is_number, shown
+from dfmesh.compiler.fits import part_fit
 from dfmesh.compiler.layout import Layout
 from dfmesh.compiler.report import Report
 from dfmesh.config import FederationConfig
@@ -209,10 +210,11 @@ class CallChecker:
             return ""
         key = parameter.name
         if isinstance(value, PlaceParam):
-            mismatch = "" if value.default is NO_DEFAULT or value.select else fit.judge(value.default)
+            mismatch = "" if value.default is NO_DEFAULT else part_fit(fit, value.select).judge(value.default)
             return f"the default of parameter {value.place!r}, taken for {key!r}, {mismatch}" if mismatch else ""
         if isinstance(value, NodeRef):
-            mismatch = "" if value.port is not Port.ELEMENT or value.select else self._misfit_in_loop(value, fit)
+            part = part_fit(fit, value.select)
+            mismatch = "" if value.port is not Port.ELEMENT else self._misfit_in_loop(value, part)
             return f"{key} {mismatch}" if mismatch else ""
         if next(find_references(value), None) is not None:
             fit = kind_fit(parameter.schema, type(value))

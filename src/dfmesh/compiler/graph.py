@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from dfmesh.netir import ROOT_SCOPE, Action, Loop, Port, Role, Selector, render_expression
+from dfmesh.netir import ITERATION_PORTS, ROOT_SCOPE, Action, Loop, Port, Role, Selector
 from dfmesh.netir.text import render_action
 
 
@@ -102,7 +102,7 @@ class Graph:
         if edge.source is None:
             return ROOT_SCOPE
         source = self.nodes[edge.source]
-        if edge.port in (Port.ELEMENT, Port.INDEX, Port.ITERATION):
+        if edge.port in ITERATION_PORTS:
             if not isinstance(source.action, Loop):
                 raise TypeError(f"{source.name} is no loop and has no {edge.port.value}")
             return source.action.body
@@ -130,6 +130,3 @@ def _edge(edge: Edge) -> str:
         origin = f"n{edge.source}" + ("" if edge.port is Port.VALUE else f".{edge.port.value}")
     role = "" if edge.role is Role.VALUE else f" {edge.role.value}"
     return f"{origin}{''.join(map(str, edge.select))}{role}"
-
-
-__all__ = ["Edge", "Graph", "GraphScope", "Node", "render_expression"]

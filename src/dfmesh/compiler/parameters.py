@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from dfmesh.api import ForEach, Operation, Pipeline, PlaceParam, Reduce
 from dfmesh.compiler.candidates import operation_name
-from dfmesh.compiler.loop_sequences import sequence_fit
+from dfmesh.compiler.fits import part_fit, sequence_fit
 from dfmesh.config import FederationConfig
 from dfmesh.config.fitting import Fit, fit_of
 from dfmesh.errors import Fault, PipelineError, SourceLocation
@@ -45,18 +45,19 @@ def parameter_uses(pipeline: Pipeline, federation: FederationConfig) -> dict[str
     uses: dict[str, list[ParameterUse]] = {}
     in_no_block = {id(statement) for statement in pipeline.body}
     for statement in pipeline.statements():
-        if isinstance(statement, ForEach) and isinstance(statement.seq, PlaceParam) and not statement.seq.select:
-            loop = sequence_fit(in_block=id(statement) not in in_no_block)
+        if isinstance(statement, ForEach) and isinstance(statement.seq, PlaceParam):
+            loop = part_fit(sequence_fit(in_block=id(statement) not in in_no_block), statement.seq.select)
             uses.setdefault(statement.seq.place, []).append(ParameterUse("ForEach", "seq", loop, statement.location))
         if not isinstance(statement, Operation | Reduce):
             continue
         operation = operation_name(statement.operation, federation)
         parameters = {parameter.name: parameter for parameter in federation.operations[operation].parameters}
         for argument, value in statement.arguments.items():
-            if isinstance(value, PlaceParam) and not value.select and argument in parameters:
+            if isinstance(value, PlaceParam) and argument in parameters:
                 fit = fit_of(parameters[argument])
                 if fit is not None:
-                    uses.setdefault(value.place, []).append(ParameterUse(operation, argument, fit, statement.location))
+                    use = ParameterUse(operation, argument, part_fit(fit, value.select), statement.location)
+                    uses.setdefault(value.place, []).append(use)
     return uses
 
 

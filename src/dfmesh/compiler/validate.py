@@ -34,8 +34,8 @@ from dfmesh.compiler.check_options import at_most, is_int, is_number, shown
 from dfmesh.compiler.check_references import ReferenceChecker
 from dfmesh.compiler.check_use import use_warnings
 from dfmesh.compiler.check_values import ValueChecker
+from dfmesh.compiler.fits import part_fit, sequence_fit
 from dfmesh.compiler.layout import Layout, described
-from dfmesh.compiler.loop_sequences import sequence_fit
 from dfmesh.compiler.report import Report
 from dfmesh.config import FederationConfig
 from dfmesh.errors import Fault, PipelineError, ValueEncodingError
@@ -223,9 +223,10 @@ class _Validator:
             self.fault(statement, f"ForEach cannot go over {sequence!r:.80}", "give a list, or a reference to one")
 
     def check_default_sequence(self, statement: ForEach, parameter: PlaceParam) -> None:
-        if parameter.default is NO_DEFAULT or parameter.select:
+        if parameter.default is NO_DEFAULT:
             return
-        mismatch = sequence_fit(in_block=bool(self.layout.around(statement))).judge(parameter.default)
+        fit = part_fit(sequence_fit(in_block=bool(self.layout.around(statement))), parameter.select)
+        mismatch = fit.judge(parameter.default)
         if mismatch:
             what = f"ForEach cannot go over the default of parameter {parameter.place!r}, which {mismatch}"
             self.fault(statement, what, "give a list as its default, or none")

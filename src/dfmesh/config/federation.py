@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from dfmesh.api import Parameter, did_you_mean, operation_class
+from dfmesh.config.arguments import Surroundings
 from dfmesh.config.documents import Document, Item
-from dfmesh.config.interface import InterfaceReader, Surroundings
+from dfmesh.config.interface import InterfaceReader
 from dfmesh.config.mistakes import TooManyFaultsError
 from dfmesh.config.model import AdapterSpec, OperationSpec, SiteConfig
 from dfmesh.config.namespace import Operations

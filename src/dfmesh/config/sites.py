@@ -5,15 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from dfmesh.config.arguments import Properties, Surroundings
 from dfmesh.config.documents import Item, location_of
-from dfmesh.config.interface import (
-    InterfaceReader,
-    Properties,
-    Surroundings,
-    dotted_path,
-    read_constructor,
-    read_residency,
-)
+from dfmesh.config.interface import InterfaceReader, dotted_path, read_constructor, read_residency
 from dfmesh.config.misplaced import put_back
 from dfmesh.config.model import (
     AdapterSpec,

@@ -34,7 +34,7 @@ class Caching:
         if not isinstance(action, LookUp):
             raise TypeError(f"{transition.ir.name} is no look-up")
         key = codec.to_bytes(transition.evaluate(values))
-        call = self._runner.number_call(transition, frame)
+        call = self._runner.calling.number(transition, frame)
         self._runner.emit(events.LookUpKey(call, key, action.ttl, wait=not action.nested))
 
     def found(self, transition: WiredTransition, frame: Frame, value: Any) -> None:

@@ -181,7 +181,7 @@ class Gatherings:
             raise TypeError(f"{transition.ir.name} is no reduce")
         gathering.busy = True
         arguments = {action.left: gathering.value, action.right: token, **gathering.arguments}
-        self._runner.start_call(transition, frame, arguments)
+        self._runner.calling.start(transition, frame, arguments)
 
     def _step(self, transition: WiredTransition, frame: Frame, gathering: Gathering) -> None:
         index = gathering.next

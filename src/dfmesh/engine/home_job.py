@@ -12,13 +12,13 @@ of the loss, for it was told before we were; so it sends nothing of the new one 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from dfmesh.engine.attempts import MAX_FRUITLESS, AttemptGains, attempt_id, once_only
+from dfmesh.engine.home_frames import HomeFrames
 from dfmesh.engine.home_progress import HomeProgress
 from dfmesh.engine.job_shape import shape_of
 from dfmesh.engine.message_parts import Failure, Payload, SiteReport
@@ -56,9 +56,6 @@ _OF_AN_ATTEMPT = (YieldPackage, YieldPackages, FrameReport, FailureReport, JobSt
 Send = tuple[str, AnyMessage]
 """A peer and what to send it."""
 
-MAX_OPEN_FRAMES = 256
-"""How many parameter sets of a job run at a time; the others wait at the homesite."""
-
 MAX_FAILURES = 10_000
 """How many failures of a job are kept; a job of a million failing frames must not fill the homesite."""
 
@@ -76,31 +73,23 @@ class HomeJob:
     __slots__ = (
         "_attempts",
         "_awaited",
-        "_closed",
-        "_closed_told",
         "_doomed",
         "_encoded",
-        "_failed_frames",
         "_failures",
+        "_frames",
         "_gains",
         "_idle",
         "_keeping",
         "_lost",
-        "_missing_yields",
         "_nets",
-        "_next_frame",
-        "_opened_any",
         "_outcome",
-        "_parameters",
         "_progress",
-        "_queued",
         "_refusals",
         "_reports",
         "_sites",
         "_submission",
         "_survivable",
         "_told",
-        "_unreported",
         "_whole",
         "attempt",
         "client",
@@ -136,23 +125,15 @@ class HomeJob:
         self._keeping = shape.keeping
         self._gains = AttemptGains()
         self._doomed = self._told = False
-        self._opened_any = False
-        # Of open frames, if the job may be begun again.
-        self._parameters: dict[Frame, dict[str, Payload]] = {}
-        self._failed_frames: dict[Frame, list[Failure]] = {}
         self._nets = nets
         self._encoded = encoded
         self._sites = shape.sites
+        self._frames = HomeFrames(nets, shape.sites, repeats=bool(shape.survivable))
         self._whole = False
         self._progress = HomeProgress(job, client, self._sites, shape.homesite)
         self._awaited = set(self._sites)
         self._lost: dict[str, Failure] = {}
-        self._queued: deque[tuple[Frame, dict[str, Payload]]] = deque()
-        self._next_frame = 0
-        self._unreported: dict[Frame, set[str]] = {}
-        self._missing_yields: dict[Frame, int] = {}
         self._failures: list[Failure] = []
-        self._closed = self._closed_told = False
         self._idle: dict[str, SiteIdle] = {}
         self._reports: dict[str, SiteReport] = {}
         self._refusals: list[Failure] = []
@@ -174,11 +155,9 @@ class HomeJob:
 
     def opens_with(self, opening: AddParameters) -> bool:
         """Take the first parameter set, before the start; False if it is none, and to be handled after that."""
-        if len(opening.frame) != 1 or opening.frame[0] < 0 or opening.job != self.job:
+        if opening.job != self.job or not self._frames.add(opening.frame, opening.parameters):
             return False
-        self._next_frame = opening.frame[0] + 1
-        self._queued.append((opening.frame, opening.parameters))
-        self._closed = self._whole = opening.last
+        self._frames.closed = self._whole = opening.last
         return True
 
     def start(self) -> list[Send]:
@@ -210,10 +189,10 @@ class HomeJob:
     def _from_client(self, message: AnyMessage) -> list[Send]:
         match message:
             case AddParameters(frame=frame, parameters=parameters, last=last):
-                self._closed = self._closed or last
+                self._frames.closed = self._frames.closed or last
                 return self._add(frame, parameters)
             case CloseParameters():
-                self._closed = True
+                self._frames.closed = True
                 return [*self._open_frames(), *self._end_when_done()]
             case CancelJob(reason=reason):
                 return self._end("cancelled", reason)
@@ -257,10 +236,10 @@ class HomeJob:
         progress = self._progress.told(site, ())
         if self.status == "ending":
             return [*progress, *self._ended(site, self._reports.get(site) or SiteReport(site, (), {}))]
-        repeatable = site in self._survivable or not self._opened_any  # What has not run can run.
+        repeatable = site in self._survivable or not self._frames.opened_any  # What has not run can run.
         if repeatable and not self._doomed and self._outcome != "refused":
             return [*progress, *self._begin_again(site, failures)]
-        if self._opened_any:
+        if self._frames.opened_any:
             failures = with_advice(failures, once_only([self._nets[site]]))
         self._doomed = True
         for failure in failures:
@@ -270,7 +249,7 @@ class HomeJob:
     def _without(self, site: str) -> list[Send]:
         if self._attempts > 1 and self.status != "running":
             return self._end("failed")
-        if self.status == "starting" and not self._unreported:
+        if self.status == "starting" and not self._frames.any_open:
             return self._refused(site, ())
         alive = [other for other in self._sites if other not in self._lost]
         lost = tuple(self._lost.values())
@@ -314,21 +293,15 @@ class HomeJob:
         self.attempt = attempt_id(self.job, self._submission, self._attempts)
         self._lost.clear()
         self._awaited = set(self._sites)
-        unfinished = self._unreported.keys()
+        unfinished = self._frames.begin_again()
         self._failures = [failure for failure in self._failures if failure.frame[:1] not in unfinished]
-        for frame in unfinished:
-            self._failed_frames.pop(frame, None)
-        self._queued.extendleft((frame, self._parameters[frame]) for frame in reversed(unfinished))
-        self._unreported.clear()
-        self._missing_yields.clear()
         self._reports.clear()
-        self._closed_told = False
         return self.start()
 
     def _failed(self, failure: Failure) -> None:
         self._note(failure)
         if self._survivable and len(self._failures) < MAX_FAILURES:
-            self._failed_frames.setdefault(failure.frame[:1], []).append(failure)
+            self._frames.failed(failure)
 
     def _note(self, failure: Failure) -> None:
         if len(self._failures) < MAX_FAILURES:
@@ -385,60 +358,33 @@ class HomeJob:
     # Frames
 
     def _add(self, frame: Frame, parameters: dict[str, Payload]) -> list[Send]:
-        """Queue a parameter set. Each must have a number of its own, and they are told apart by being in order."""
-        if len(frame) != 1 or frame[0] < self._next_frame:
-            what = f"a parameter set has the frame {frame}, after those up to {self._next_frame - 1}"
+        if not self._frames.add(frame, parameters):
+            what = f"a parameter set has the frame {frame}, after those up to {self._frames.next_frame - 1}"
             self._note(Failure("", "submit", "", frame, "", "ParametersRefused", what))
             return self._end("failed")
-        self._next_frame = frame[0] + 1
-        self._queued.append((frame, parameters))
         return self._open_frames()
 
     def _open_frames(self) -> list[Send]:
-        sends: list[Send] = []
         may_run = self.status == "running" or (self.status == "starting" and len(self._sites) == 1)
-        if not may_run or self._lost:
-            return sends
-        while self._queued and len(self._unreported) < MAX_OPEN_FRAMES:
-            frame, parameters = self._queued.popleft()
-            self._opened_any = True
-            self._unreported[frame] = set(self._sites)
-            self._missing_yields[frame] = 0
-            if self._survivable:
-                self._parameters[frame] = parameters
-            self._closed_told = last = self._closed and not self._queued
-            for site in self._sites:
-                wanted = self._nets[site].parameters
-                given = {name: payload for name, payload in parameters.items() if name in wanted}
-                sends.append((site, OpenFrame(self.attempt, frame, given, last)))
-        if self._closed and not self._queued and not self._closed_told:
-            self._closed_told = True
-            sends += [(site, CloseParameters(self.attempt)) for site in self._sites]
-        return sends
+        return [*self._frames.open(self.attempt)] if may_run and not self._lost else []
 
     def _result(self, message: YieldPackage | YieldPackages, frame: Frame, count: int) -> list[Send]:
-        if frame in self._missing_yields:
-            self._missing_yields[frame] -= count
-            if self._survivable:
-                self._gains.came(count)
+        if self._frames.results_came(frame, count) and self._survivable:
+            self._gains.came(count)
         if self._attempts > 1 or self._submission > 1:
             message = msgspec.structs.replace(message, job=self.job)
         return [(self.client, message), *self._finish_frame(frame)]
 
     def _reported(self, site: str, frame: Frame, yields: int) -> list[Send]:
-        if site in self._unreported.get(frame, ()):
-            self._unreported[frame].discard(site)
-            self._missing_yields[frame] += yields
+        self._frames.reported(site, frame, yields)
         return self._finish_frame(frame)
 
     def _finish_frame(self, frame: Frame) -> list[Send]:
-        if self._unreported.get(frame, True) or self._missing_yields[frame]:
+        if not self._frames.finish(frame):
             return []
-        del self._unreported[frame]
-        del self._missing_yields[frame]
         if self._survivable:
             self._gains.frame_finished()
-        opened = [] if self._closed_told and not self._queued else self._open_frames()
+        opened = self._open_frames() if self._frames.can_open else []
         ended = self._end_when_done()
         if self._whole and self.over and not self._survivable:
             return ended  # That says it as well.
@@ -447,15 +393,13 @@ class HomeJob:
     def _tell_finished(self, frame: Frame) -> list[Send]:
         if not self._survivable:
             return [(self.client, FrameFinished(self.job, frame))]
-        del self._parameters[frame]
-        failures = tuple(self._failed_frames.pop(frame, ()))
         told: list[Send] = [(site, FrameFinished(self.attempt, frame)) for site in self._keeping]
-        return [(self.client, FrameFinished(self.job, frame, failures)), *told]
+        return [(self.client, FrameFinished(self.job, frame, self._frames.forget(frame))), *told]
 
     # Ending
 
     def _end_when_done(self) -> list[Send]:
-        if self.status != "running" or not self._closed or self._queued or self._unreported:
+        if self.status != "running" or not self._frames.all_done:
             return []
         return self._end("failed" if self._failures else "finished")
 
@@ -510,7 +454,7 @@ class HomeJob:
         what = f"the site has not answered for {seconds:g} s when the job was to start there: it is broken, or cannot "
         what += "keep up; its output may say why"
         silent = [Failure(site, "start", "", (), "", "SiteSilent", what) for site in sorted(self._awaited)]
-        if not self._opened_any:
+        if not self._frames.opened_any:
             return [send for failure in silent for send in self._refused(failure.site, (failure,))]
         self._failures += [*self._gains.lost, *silent]
         return [*self._end("failed"), *self.end_without_answers()]

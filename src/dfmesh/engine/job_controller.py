@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -101,6 +102,8 @@ class JobController:
         self._arrivals = JobArrivals(self._runner.wired, prepared.senders, services.carrier, report_failure)
         self._arrivals.may_learn = services.load is not None
         self._once = once
+        self._handling = False
+        self._behind: deque[Event] = deque()
         self._on_left: Callable[[], None] | None = None
         self._watched = False
         self._opened = 0
@@ -166,7 +169,23 @@ class JobController:
     # The runner
 
     def handle(self, event: Event) -> None:
-        """Feed an event to the runner and carry out the instructions."""
+        """Feed an event to the runner and carry out the instructions.
+
+        An instruction can lead to an event at once, such as a call that refuses its arguments. Its turn comes when all
+        instructions before it are carried out: what they send must not come behind what says that all was sent.
+        """
+        if self._handling:
+            self._behind.append(event)
+            return
+        self._handling = True
+        try:
+            self._take_in(event)
+            while self._behind:
+                self._take_in(self._behind.popleft())
+        finally:
+            self._handling = False
+
+    def _take_in(self, event: Event) -> None:
         if self._on_left is not None:
             self._leave_when_done()
             return
@@ -179,6 +198,7 @@ class JobController:
                 else:
                     own(self, instruction)
         except Exception as error:  # Also from a call's end, where nobody else would end the job.
+            self._behind.clear()
             if self._broken is None:
                 raise
             self._broken(self.job, error)

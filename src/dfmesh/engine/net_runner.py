@@ -14,6 +14,7 @@ from typing import Any
 from dfmesh.engine import events
 from dfmesh.engine.bound_texts import BoundTexts
 from dfmesh.engine.caching import Caching
+from dfmesh.engine.calling import Calling
 from dfmesh.engine.choosing import Reader, choose
 from dfmesh.engine.events import Event, Instruction
 from dfmesh.engine.frame_run import Frames
@@ -22,7 +23,7 @@ from dfmesh.engine.loops import Loops
 from dfmesh.engine.message_parts import Failure
 from dfmesh.engine.open_calls import OpenCalls
 from dfmesh.engine.streams import StreamItems, Streams, StreamToken
-from dfmesh.engine.tokens import ABNORMAL, MISSING, SKIPPED, Failed, NotSelected, StreamInput, Token
+from dfmesh.engine.tokens import ABNORMAL, MISSING, SKIPPED, Failed, NotSelected, Token
 from dfmesh.engine.wiring import FireRule, OuterInput, Slot, Target, WiredNet, WiredScope, WiredTransition
 from dfmesh.errors import DfmeshError
 from dfmesh.netir import (
@@ -59,6 +60,7 @@ class NetRunner:
         not_alone: Reductions that may not give a single value as it is.
         site: Whose it is.
         calls: Calls going on: transition and frame by the number of the call.
+        instructions: What the present event has led to so far.
     """
 
     def __init__(self, net: NetIR, not_alone: frozenset[int] = frozenset(), texts: BoundTexts | None = None) -> None:
@@ -76,11 +78,11 @@ class NetRunner:
         self.not_alone = not_alone
         self.site = net.site
         self.calls = OpenCalls()
-        self._next_call = 0
         self._ready: deque[_Ready] = deque()
         # What is done in several frames at once, to be counted at the end: scope, frames, number of things.
         self._ending: list[tuple[WiredScope, Frames, int]] = []
-        self._out: list[Instruction] = []
+        self.instructions: list[Instruction] = []
+        self.calling = Calling(self)
         self.loops = Loops(self)
         self.gatherings = Gatherings(self)
         self.streams = Streams(self)
@@ -92,9 +94,9 @@ class NetRunner:
         Returns:
             Whether that is so; False if something of the job before is left.
         """
-        if self.calls or self._ready or self._ending or self._out:
+        if self.calls or self._ready or self._ending or self.instructions:
             return False
-        self._next_call = 0
+        self.calling.renew()
         return self.streams.idle and self.caching.idle and self.wired.renew()
 
     @property
@@ -111,8 +113,8 @@ class NetRunner:
                 self._fire(*ready.popleft())
             if ending:
                 self._all_done(*ending.pop(0))
-        out, self._out = self._out, []
-        return out
+        given, self.instructions = self.instructions, []
+        return given
 
     def _stream_credited(self, event: events.StreamCreditArrived) -> None:
         if event.unwanted:
@@ -129,7 +131,7 @@ class NetRunner:
 
     def emit(self, instruction: Instruction) -> None:
         """Add an instruction to the answer to the current event."""
-        self._out.append(instruction)
+        self.instructions.append(instruction)
 
     def waiting(self, transition: WiredTransition) -> int:
         """Count the frames for which some tokens of a transition are there and some are not."""
@@ -187,10 +189,10 @@ class NetRunner:
         """Fire a transition with a single input for several frames."""
         if transition.argument is not None and not self._ready:
             name = transition.argument
-            self._start_calls(transition, frames, [{name: token} for token in tokens])
+            self.calling.start_all(transition, frames, [{name: token} for token in tokens])
         elif isinstance(transition.ir.action, SendYield) and transition.streamable == 0 and not self._ready:
-            self._out.append(events.SendYields(transition.position, transition.ir.action.place, frames, tokens))
-            self._finish_all_sent(transition, frames)
+            self.instructions.append(events.SendYields(transition.position, transition.ir.action.place, frames, tokens))
+            self.finish_all_sent(transition, frames)
         else:
             for frame, token in zip(frames, tokens, strict=True):
                 self._ready.append((transition, frame, [token], False))
@@ -229,7 +231,7 @@ class NetRunner:
             for target in self.wired.arrivals[route.id]:
                 self.deliver(target, frame, token)
         else:
-            self._out.append(events.SendToken(route.site, route.id, frame, token, transition.position))
+            self.instructions.append(events.SendToken(route.site, route.id, frame, token, transition.position))
 
     def _not_selected(self, transition: WiredTransition, route: Route, failure: Failure) -> NotSelected:
         """Make the token of what a selector did not fit; its text stays here if it may show a bound value."""
@@ -238,7 +240,7 @@ class NetRunner:
             to_client, shown = self.wired.texts.told(transition.ir.id, full)
             failure = to_client if route.site == self.site else shown
             if failure is not full:
-                self._out.append(events.KeepText(full))
+                self.instructions.append(events.KeepText(full))
         return NotSelected(failure)
 
     def send_all_along(self, transition: WiredTransition, route: Route, frames: Frames, tokens: list[Any]) -> None:
@@ -249,7 +251,7 @@ class NetRunner:
         elif route.site == self.site:
             self._deliver_all(self.wired.arrivals[route.id], frames, tokens)
         else:
-            self._out.append(events.SendTokens(route.site, route.id, frames, tokens, transition.position))
+            self.instructions.append(events.SendTokens(route.site, route.id, frames, tokens, transition.position))
 
     # Firing
 
@@ -272,7 +274,7 @@ class NetRunner:
         """Give the rule by which a transition fires when all its inputs are there."""
         match transition.ir.action:
             case Call():
-                return self._call
+                return self.calling.fire
             case Evaluate():
                 return lambda transition, frame, values: self.finish(transition, frame, transition.evaluate(values))
             case SendYield():
@@ -331,9 +333,9 @@ class NetRunner:
         place = transition.ir.action.place  # type: ignore[union-attr]
         if isinstance(token, StreamItems):
             for number, item in enumerate(token.items):
-                self._out.append(events.SendYield(transition.position, place, (*frame, number), item))
+                self.instructions.append(events.SendYield(transition.position, place, (*frame, number), item))
         else:
-            self._out.append(events.SendYield(transition.position, place, frame, transition.evaluate(values)))
+            self.instructions.append(events.SendYield(transition.position, place, frame, transition.evaluate(values)))
         self.finish(transition, frame, None)
 
     def _branch(self, transition: WiredTransition, frame: Frame, values: list[Any]) -> None:
@@ -342,109 +344,6 @@ class NetRunner:
         self.send(transition, Port.THEN, frame, None if truth else SKIPPED)
         self.send(transition, Port.ELSE, frame, SKIPPED if truth else None)
         self.finish(transition, frame, None)
-
-    def _call(self, transition: WiredTransition, frame: Frame, values: list[Any]) -> None:
-        if any(type(values[index]) is StreamToken for index in transition.stream_inputs):
-            self._call_with_streams(transition, frame, values)
-            return
-        arguments = {name: item(values) for name, item in transition.arguments}
-        if not self._join_call(transition, frame, arguments):
-            self.start_call(transition, frame, arguments)
-
-    def _join_call(self, transition: WiredTransition, frame: Frame, arguments: dict[str, Any]) -> bool:
-        """Ask for a call together with the one of the same transition that was asked for right before, if there is one.
-
-        Returns:
-            Whether that was done.
-        """
-        last = self._out[-1] if self._out else None
-        if type(last) is events.StartCall and last.transition == transition.position and not last.fed:
-            last = events.StartCalls(last.call, last.transition, [last.frame], [last.arguments])
-        elif type(last) is not events.StartCalls or last.transition != transition.position:
-            return False
-        if type(last.frames) is not list or last.first + len(last.frames) != self._next_call:
-            return False
-        self.number_call(transition, frame)
-        last.frames.append(frame)
-        last.arguments.append(arguments)
-        self._out[-1] = last
-        return True
-
-    def _call_with_streams(self, transition: WiredTransition, frame: Frame, values: list[Any]) -> None:
-        named = transition.stream_inputs
-        tokens = {index: values[index] for index in named if isinstance(values[index], StreamToken)}
-        for index in tokens:
-            values[index] = StreamInput(index, named[index])
-        try:
-            arguments = {name: item(values) for name, item in transition.arguments}
-        except Exception:
-            for token in tokens.values():
-                token.stream.leave()
-                self.streams.left(token.stream)
-            raise
-        call = self.start_call(transition, frame, arguments, fed=tuple(tokens))
-        for index, token in tokens.items():
-            self.streams.feed(call, index, token)
-
-    def start_call(
-        self, transition: WiredTransition, frame: Frame, arguments: dict[str, Any], fed: tuple[int, ...] = ()
-    ) -> int:
-        """Ask for a call of the transition's adapter, and give its number."""
-        call = self.number_call(transition, frame)
-        self._out.append(events.StartCall(call, transition.position, frame, arguments, fed))
-        return call
-
-    def _start_calls(self, transition: WiredTransition, frames: Frames, arguments: list[dict[str, Any]]) -> None:
-        first = self._next_call
-        self._next_call += len(frames)
-        self.calls.add_all(first, transition, frames)
-        self._out.append(events.StartCalls(first, transition.position, frames, arguments))
-
-    def number_call(self, transition: WiredTransition, frame: Frame) -> int:
-        """Note that something outside goes on for a transition, and give its number."""
-        call = self._next_call
-        self._next_call += 1
-        self.calls.add(call, transition, frame)
-        return call
-
-    def _call_returned(self, event: events.CallReturned) -> None:
-        transition, frame = self.calls.pop(event.call)
-        if transition.stream_inputs:
-            self.streams.call_over(event.call, transition)
-        if transition.reduces:
-            self.gatherings.folded(transition, frame, event.value)
-        else:
-            self.finish(transition, frame, event.value)
-
-    def _calls_returned(self, event: events.CallsReturned) -> None:
-        transition, frames = self._pop_calls(event.calls)
-        if transition.stream_inputs and self.streams.feeding:
-            for call in event.calls:
-                self.streams.call_over(call, transition)
-        for route in transition.routes.get(Port.VALUE, ()):
-            self.send_all_along(transition, route, frames, event.values)
-        self._finish_all_sent(transition, frames)
-
-    def _pop_calls(self, calls: Sequence[int]) -> tuple[WiredTransition, Frames]:
-        together = self.calls.pop_all(calls) if type(calls) is range else None
-        if together is not None:
-            return together
-        ended = [self.calls.pop(call) for call in calls]
-        return ended[0][0], [frame for _, frame in ended]
-
-    def _call_raised(self, event: events.CallRaised) -> None:
-        transition, frame = self.calls.pop(event.call)
-        self.streams.call_over(event.call, transition)
-        if event.passed_on:
-            token = Failed(event.failure)
-        else:
-            token = self.report(transition, event.failure, open_text=event.open_text)
-        if self.streams.failed(event.call, frame, transition, token):
-            return
-        if transition.reduces:
-            self.gatherings.fold_failed(transition, frame, token)
-        else:
-            self.finish(transition, frame, token)
 
     def finish(self, transition: WiredTransition, frame: Frame, token: Token) -> None:
         """Send what a transition made, and count it as done."""
@@ -458,7 +357,7 @@ class NetRunner:
             self.send(transition, Port.DONE, frame, token if isinstance(token, ABNORMAL) else None)
         self.done(self.wired.scopes[transition.ir.scope], frame)
 
-    def _finish_all_sent(self, transition: WiredTransition, frames: Frames) -> None:
+    def finish_all_sent(self, transition: WiredTransition, frames: Frames) -> None:
         """Count a transition as done for frames for which its values have been sent."""
         for route in transition.routes.get(Port.DONE, ()):
             self.send_all_along(transition, route, frames, [None] * len(frames))
@@ -494,9 +393,9 @@ class NetRunner:
             full = failure
             to_client, failure = self.wired.texts.told(transition.ir.id, full)
             if failure is not full:
-                self._out.append(events.KeepText(full))
+                self.instructions.append(events.KeepText(full))
         if not self.wired.scopes[transition.ir.scope if scope is None else scope].tolerant:
-            self._out.append(events.ReportFailure(to_client))
+            self.instructions.append(events.ReportFailure(to_client))
         return Failed(failure)
 
     # Counting
@@ -531,7 +430,7 @@ class NetRunner:
             for frame in frames:
                 reader.values.pop(frame, None)
         if scope.parent is None:
-            self._out.extend(map(events.ReportFrame, frames))
+            self.instructions.extend(map(events.ReportFrame, frames))
         else:
             self.loops.iterations_done_here(scope, frames)
 
@@ -539,9 +438,9 @@ class NetRunner:
 _HANDLERS: dict[type[Event], Callable[[NetRunner, Any], None]] = {
     events.TokenArrived: NetRunner._token_arrived,
     events.TokensArrived: NetRunner._tokens_arrived,
-    events.CallReturned: NetRunner._call_returned,
-    events.CallsReturned: NetRunner._calls_returned,
-    events.CallRaised: NetRunner._call_raised,
+    events.CallReturned: lambda it, e: it.calling.returned(e),
+    events.CallsReturned: lambda it, e: it.calling.all_returned(e),
+    events.CallRaised: lambda it, e: it.calling.raised(e),
     events.FrameOpened: NetRunner._open_frame,
     events.IterationsDone: lambda it, e: it.loops.iterations_done(it.wired.scopes[e.scope], e.frames, e.site),
     events.ScopeEnded: lambda it, e: it.loops.scope_ended(it.wired.scopes[e.scope], e.frame, e.count, e.failure),

@@ -23,6 +23,7 @@ from dfmesh.netir.expression import (
     select,
 )
 from dfmesh.netir.net import (
+    ITERATION_PORTS,
     ROOT_SCOPE,
     Action,
     Arrival,
@@ -62,6 +63,7 @@ from dfmesh.netir.text import render_net
 
 __all__ = [
     "COMPARISONS",
+    "ITERATION_PORTS",
     "NOTHING_BOUND",
     "ROOT_SCOPE",
     "Action",

@@ -15,6 +15,7 @@ from dfmesh.errors import DfmeshError
 from dfmesh.netir.check_scopes import scope_faults
 from dfmesh.netir.check_statements import statement_faults
 from dfmesh.netir.net import (
+    ITERATION_PORTS,
     ROOT_SCOPE,
     Arrival,
     Branch,
@@ -41,8 +42,6 @@ _ROLES = {
     Port.ELSE: Role.GUARD,
     Port.MISS: Role.GUARD,
 }
-
-_OF_LOOPS = (Port.ELEMENT, Port.INDEX, Port.ITERATION)
 
 MAX_SHOWN = 20
 """Faults that an error shows; the others are in its `faults`."""
@@ -373,6 +372,6 @@ def _has_port(transition: Transition, port: Port) -> bool:
 
 
 def _scope_of(transition: Transition, port: Port) -> int | None:
-    if port not in _OF_LOOPS:
+    if port not in ITERATION_PORTS:
         return transition.scope
     return transition.action.body if isinstance(transition.action, Loop) else None

@@ -75,6 +75,10 @@ class Port(enum.StrEnum):
     MISS = "miss"
 
 
+ITERATION_PORTS = (Port.ELEMENT, Port.INDEX, Port.ITERATION)
+"""Outputs of a loop that it gives for each iteration, while it runs; all others come when a transition has ended."""
+
+
 class Route(msgspec.Struct, frozen=True):
     """One send: the way of one output to one site, for all its consumers there.
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 
-from dfmesh.netir.net import Collect, LookUp, Loop, NetIR, Port, Reduce, Store, Transition
-
-_FROM_BEGINNING = (Port.ELEMENT, Port.INDEX, Port.ITERATION)
-"""Outputs that a loop gives while it runs; all others come when a transition has ended."""
+from dfmesh.netir.net import ITERATION_PORTS, Collect, LookUp, Loop, NetIR, Reduce, Store, Transition
 
 
 class WaitGraph:
@@ -59,7 +56,7 @@ class WaitGraph:
         points: dict[int, int] = {}
         for point, transition in enumerate(self.transitions):
             for route in transition.routes:
-                early = route.port in _FROM_BEGINNING
+                early = route.port in ITERATION_PORTS
                 points[route.id] = self._begins.get(transition.id, point) if early else point
         return {
             place: points[route]

@@ -12,9 +12,11 @@ from dfmesh.compiler.what_if import what_if as change_figures
 from dfmesh.config import FederationConfig
 from dfmesh.session.compiling import chosen_homesite, compile_with
 from dfmesh.session.cost_store import CostStore, costs_file, kept_costs
+from dfmesh.session.offers import offers
 from dfmesh.session.parameter_sets import ParameterSets
 from dfmesh.session.session import Session
 from dfmesh.session.site_output import Output
+from dfmesh.text_tables import html_table
 
 if TYPE_CHECKING:
     from dfmesh.session.prediction import Prediction
@@ -214,6 +216,10 @@ class Federation:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Federation.load, (os.path.abspath(self.config.path),)
+
+    def _repr_html_(self) -> str:
+        """Show in notebooks which site offers what."""
+        return html_table(*offers(self.config))
 
     def __repr__(self) -> str:
         return f"<Federation {self.name!r}: {len(self.sites)} sites, {len(self.operations)} operations>"

@@ -10,6 +10,7 @@ from dfmesh.cli.bench.cases import Found, measure_all
 from dfmesh.cli.bench.report import EXPLANATION, as_data, as_table, machine
 from dfmesh.cli.failures import EXIT_JOB_FAILED
 from dfmesh.cli.own_output import own_standard_output
+from dfmesh.compiler.quantity_text import count_text
 
 
 def run_bench(seconds: float, repeats: int, *, as_json: bool) -> None:
@@ -37,10 +38,7 @@ def run_bench(seconds: float, repeats: int, *, as_json: bool) -> None:
             console = Console(file=out, highlight=False, markup=False)
             console.print(as_table(found))
             where = ", ".join(f"{key} {value}" for key, value in described.items())
-            console.print(
-                f"{repeats} {'repeat' if repeats == 1 else 'repeats'} in {took:.0f} s. {EXPLANATION} {where}.",
-                soft_wrap=True,
-            )
+            console.print(f"{count_text(repeats, 'repeat')} in {took:.0f} s. {EXPLANATION} {where}.", soft_wrap=True)
     for (system, case), reason in found.failures.items():
         print(f"{case}, {system}: {reason}", file=sys.stderr)
     if found.failures:

@@ -31,11 +31,13 @@ class Effort:
     Attributes:
         steps: Choices that the search tree for the objective itself may look at.
         tie_steps: Choices that those for the criteria that decide between equals may look at.
+        tie_rounds: Rounds of a bound of those criteria.
         sweeps: Variables that local search may look at.
     """
 
     steps: int = 20_000
     tie_steps: int = 3_000
+    tie_rounds: int = 12
     sweeps: int = 4_000
 
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dfmesh.compiler.placement.attempt import MANY, Attempt
 from dfmesh.compiler.placement.charges import Charges
+from dfmesh.compiler.placement.cheapening import Cheapening
 from dfmesh.compiler.placement.highs import Solved, relax, solve
 from dfmesh.compiler.placement.problem import Flags
 from dfmesh.compiler.placement.program import Program, program
@@ -32,6 +34,13 @@ LOOKS = 400
 
 ENTRIES = 3_000_000
 """The same among all that are left, times the entries of the program."""
+
+
+SMALL = 3_000
+"""Choices up to which programs are solved though prices differ."""
+
+LESS = 0.4
+"""Share of the effort for charges that is made for more than `MANY` nodes."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,7 +83,7 @@ class Cheapest(Standing):
         return (ways,) if ways <= FEW else (0, ways)
 
     def _relax(self, stated: Program, ways: int) -> bool:
-        """Raise the bound, place among the sites that the relaxation takes, rule out sites; tell whether that is all."""
+        """Raise the bound, place at sites that the relaxation takes, rule out sites; tell whether that is all."""
         relaxed = relax(stated)
         self.note_bound(relaxed.bound)
         if self.is_within(0.0):
@@ -99,6 +108,26 @@ class Cheapest(Standing):
         return solved.is_sound and abs(total - solved.total) <= solved.margin
 
 
+def find_cheapest(attempt: Attempt, charges: Charges) -> Cheapest:
+    """Give a placement of least charges, what it is charged, and a bound of that."""
+    problem, chosen = attempt.problem, attempt.start(charges)
+    cheapest = Cheapest(
+        problem=problem,
+        charges=charges,
+        chosen=chosen,
+        total=charges.total(problem, chosen),
+        domain=attempt.domain.copy(),
+    )
+    if charges.is_uniform or attempt.domain.sum() <= SMALL:
+        cheapest.run()
+    else:
+        cheapening = Cheapening(problem, charges, chosen, cheapest.total)
+        cheapening.run(attempt.free_order, attempt.domain, LESS if len(problem.variable) > MANY else 1.0)
+        cheapest.consider(cheapening.chosen)
+        cheapest.note_bound(cheapening.bound)
+    return cheapest
+
+
 def _only(stated: Program, keep: Flags, domain: Flags) -> Flags:
     """Give the sites of some choices."""
     sites = np.zeros_like(domain)
@@ -106,4 +135,4 @@ def _only(stated: Program, keep: Flags, domain: Flags) -> Flags:
     return sites
 
 
-__all__ = ["Cheapest"]
+__all__ = ["Cheapest", "find_cheapest"]

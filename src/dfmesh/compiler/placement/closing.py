@@ -1,23 +1,26 @@
-"""Closing the gap of seconds from both sides where a problem is too large for a search tree."""
+"""Closing the gap of seconds from both sides."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dfmesh.compiler.placement.diving import dive
+from dfmesh.compiler.placement.descent import Descent
 from dfmesh.compiler.placement.problem import Problem
 from dfmesh.compiler.placement.propagation import Propagation
 from dfmesh.compiler.placement.windows import NANOSECOND
 
-FINE = 0.0005
-"""Gap, as a share, below which it is not worth more work."""
-
 RESOLUTION = 0.002
 """Share of the seconds to which the least limit that leaves something is looked for."""
 
-SHARES = (0.0, 0.5, 0.25, 0.75, 0.125, 0.375)
-"""Limits that are tried, as shares of the way from the bound to the best placement."""
+SHARE = 0.25
+"""Where between what is ruled out and the best placement the next limit is; a low one is often kept, or soon raised."""
+
+NEAR = 0.005
+"""Gap, as a share, from which on placements are looked for that are better by a nanosecond, if the gap is to close."""
+
+PORTION = 0.2
+"""Share of the work that one descent may do."""
 
 
 @dataclass(slots=True)
@@ -29,6 +32,8 @@ class Closing:
         seconds: What that takes.
         bound: What every placement takes at the least.
         hasten: Makes a placement faster; None to take it as it is.
+        fine: Gap, as a share, below which it is not worth more work.
+        steps: Choices looked at.
     """
 
     problem: Problem
@@ -36,39 +41,53 @@ class Closing:
     seconds: float
     bound: float
     hasten: Callable[[list[int]], list[int]] | None = None
+    fine: float = 0.0005
+    steps: int = 0
 
     def run(self, propagation: Propagation, order: list[int], *, work: int) -> None:
         """Raise the bound and look for better placements, until they meet or the work is done.
 
         Args:
             propagation: Of the problem.
-            order: In which variables are fixed.
+            order: Of the variables, those to fix first first.
             work: How much the propagation may do, by its own count.
         """
-        self.raise_bound(propagation, work // 2)
-        tried: set[float] = set()
-        for share in SHARES:
-            if self._closed(FINE) or propagation.work >= work:
-                return
-            limit = self.bound + share * (self.seconds - self.bound)
-            if limit in tried:
-                continue
-            tried.add(limit)
-            if not propagation.begin(limit):
-                self.bound = max(self.bound, limit)
-                continue
-            found = dive(propagation, order, self.seconds, work)
-            if found.chosen is not None:
-                self._consider(found.chosen)
+        self.raise_bound(propagation, work // 4)
+        self._settle(propagation)
+        descent = Descent(propagation, order)
+        portion, unsettled, limit = int(PORTION * work), 0.0, self.bound
+        while not self.is_closed and propagation.work < work:
+            outcome = descent.within(limit, self.seconds, min(portion, work - propagation.work))
+            if outcome.chosen is not None:
+                self._consider(outcome.chosen)
+                self._settle(propagation)
+            if outcome.proven:
+                self.bound = min(limit, self.seconds) if limit < self.seconds - 2 * NANOSECOND else self.seconds
+            elif self.seconds > limit + NANOSECOND:
+                unsettled = limit
+            if unsettled > self.bound and self.seconds - unsettled <= RESOLUTION * self.seconds:
+                portion, unsettled, limit = 2 * portion, 0.0, (self.bound + unsettled) / 2
+            elif self.fine == 0 and self.seconds - self.bound <= NEAR * self.seconds:
+                limit = self.seconds - NANOSECOND
+            else:
+                low = max(self.bound, unsettled)
+                limit = low + SHARE * (self.seconds - low)
+        self.steps += descent.steps
 
-    def _closed(self, share: float) -> bool:
-        return self.seconds - self.bound <= max(share * self.seconds, NANOSECOND / 2)
+    def _settle(self, propagation: Propagation) -> None:
+        if not self.is_closed and not propagation.settle(self.seconds - NANOSECOND):
+            self.bound = self.seconds
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether placement and bound have met, as nearly as is wanted."""
+        return self.seconds - self.bound <= max(self.fine * self.seconds, NANOSECOND / 2)
 
     def raise_bound(self, propagation: Propagation, work: int) -> None:
         """Look for the least limit that leaves something: first in growing steps, then between the last two."""
         self.bound = max(self.bound, propagation.bound())
         open_to, step = self.seconds, RESOLUTION * self.seconds
-        if self._closed(FINE) or propagation.begin(self.bound):
+        if self.is_closed or propagation.begin(self.bound):
             return
         while open_to - self.bound > RESOLUTION * self.seconds and propagation.work < work:
             limit = min(self.bound + step, (self.bound + open_to) / 2)

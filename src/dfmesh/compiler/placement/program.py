@@ -1,6 +1,6 @@
 """Least charges as a linear program, whose whole-numbered solutions are placements.
 
-A *choice* is a site of a variable: a column that is 1 if the variable is there. Shipments are stated in one of two ways:
+A *choice* is a site of a variable: a column that is 1 if the variable is there. Shipments are stated in two ways:
 
 * by *levels*: the price of a shipment at a site of a taker rises with where the source is, in steps. A step is paid
   unless the source is at a site from which the value comes cheaper than that. Where all prices are equal, as those of

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from dfmesh.compiler.placement.attempt import Attempt, Effort, InfeasibleError, Solution, some_placement
 from dfmesh.compiler.placement.charges import charge
+from dfmesh.compiler.placement.cheapest import find_cheapest
 from dfmesh.compiler.placement.least_charges import least_charges
-from dfmesh.compiler.placement.least_seconds import least_seconds
+from dfmesh.compiler.placement.least_seconds import least_seconds, least_seconds_within
+from dfmesh.compiler.placement.needed import without_needless_edges
 from dfmesh.compiler.placement.objective import Objective
 from dfmesh.compiler.placement.plan import SECOND_DIGITS, Certificate
 from dfmesh.compiler.placement.problem import Problem
 from dfmesh.compiler.placement.wide import WIDE, place_wide
 from dfmesh.compiler.placement.windows import keep_residency
+
+TIE_STEPS = 60_000
+"""Choices that are looked at to decide between equals after bytes or money, times the variables."""
+
+FEW_TIE_STEPS, FEW_TIE_ROUNDS = 1_200, 4
+"""The same after seconds, and rounds of the bound: mostly neither proves anything more there."""
 
 
 def solve(problem: Problem, objective: Objective, effort: Effort) -> Solution:
@@ -38,11 +44,13 @@ def _solve_wide(problem: Problem, objective: Objective) -> Solution:
 
 def _time_first(problem: Problem, objective: Objective, effort: Effort) -> Solution:
     """Seconds first, then bytes and the rest in one."""
-    attempt = Attempt(problem, effort)
-    chosen, bound, complete = least_seconds(attempt, attempt.start(), attempt.domain, None)
+    problem = without_needless_edges(problem)
+    few = min(effort.tie_steps, FEW_TIE_STEPS)
+    attempt = Attempt(problem, replace(effort, tie_rounds=min(effort.tie_rounds, FEW_TIE_ROUNDS)))
+    chosen, bound, complete = least_seconds(attempt)
     limit = problem.seconds(chosen)
     charges = charge(problem, Objective.TIME, tie_breaks=True)
-    chosen, least, complete_charges = least_charges(attempt, chosen, charges, limit, effort.tie_steps)
+    chosen, least, complete_charges = least_charges(attempt, chosen, charges, limit, few)
     estimate = problem.estimate(chosen)
     moved = estimate.bytes_moved
     certificate = Certificate(
@@ -59,20 +67,22 @@ def _time_first(problem: Problem, objective: Objective, effort: Effort) -> Solut
 
 def _charges_first(problem: Problem, objective: Objective, effort: Effort) -> Solution:
     """Bytes or money first, then seconds, then the rest."""
-    attempt = Attempt(problem, effort)
+    few = min(effort.tie_steps, TIE_STEPS // max(1, len(problem.members)))
+    attempt = Attempt(problem, replace(effort, tie_steps=few))
     charges = charge(problem, objective, tie_breaks=False)
-    chosen, least, complete = least_charges(attempt, attempt.start(charges), charges, np.inf, effort.steps)
-    total = charges.total(problem, chosen)
-    chosen, bound, complete_seconds = least_seconds(attempt, chosen, attempt.domain, (charges, total))
+    cheapest = find_cheapest(attempt, charges)
+    attempt.domain = cheapest.domain
+    chosen, bound, complete_seconds = least_seconds_within(attempt, cheapest.chosen, charges, cheapest.total)
     limit = problem.seconds(chosen)
     both = charge(problem, objective, tie_breaks=True)
-    chosen, _, complete_ties = least_charges(attempt, chosen, both, limit, effort.tie_steps)
+    chosen, _, complete_ties = least_charges(attempt, chosen, both, limit, few)
     estimate = problem.estimate(chosen)
+    complete = cheapest.bound >= cheapest.total
     cost = estimate.bytes_moved if objective is Objective.BYTES else estimate.money
     certificate = Certificate(
         objective,
         cost=cost,
-        bound=cost if complete else min(charges.first(least), cost),
+        bound=cost if complete else min(charges.first(cheapest.bound), cost),
         tie_break=estimate.seconds,
         tie_break_bound=estimate.seconds if complete_seconds else min(bound, estimate.seconds),
         complete=complete and complete_seconds and complete_ties,

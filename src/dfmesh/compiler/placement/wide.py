@@ -9,7 +9,7 @@ import numpy as np
 from dfmesh.compiler.placement.charges import charge
 from dfmesh.compiler.placement.cheapening import Cheapening
 from dfmesh.compiler.placement.closing import Closing
-from dfmesh.compiler.placement.diving import dive
+from dfmesh.compiler.placement.descent import Descent
 from dfmesh.compiler.placement.messages import Messages
 from dfmesh.compiler.placement.objective import Objective
 from dfmesh.compiler.placement.ordering import decoupling_order
@@ -74,7 +74,7 @@ def _first(problem: Problem) -> list[int] | None:
     propagation = Propagation(problem, [np.flatnonzero(may) for may in problem.domain])
     if not propagation.begin(np.inf):
         return None
-    return dive(propagation, list(range(len(problem.members))), np.inf, WORK).chosen
+    return Descent(propagation, list(range(len(problem.members)))).within(np.inf, np.inf, WORK).chosen
 
 
 def _least_seconds(problem: Problem, narrow: Problem, listed: Flags, first: list[int]) -> tuple[list[int], float]:

@@ -230,7 +230,8 @@ class Prediction:
     def footnotes(self) -> list[str]:
         """Say on what it rests, one line each."""
         return [
-            f"{self.measured:.0%} of the calls take as long as was measured; the others as is declared",
+            f"{self.measured:.0%} of the calls take as long as was measured{' or changed' if self.changes else ''}; "
+            "the others as is declared",
             *(f"what if: {change}" for change in self.changes),
             *(f"assumed: {assumption}" for assumption in self.assumptions),
             *(f"not declared: {item}" for item in self.undeclared),

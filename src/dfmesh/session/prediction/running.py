@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dfmesh.engine.home_job import MAX_OPEN_FRAMES
+from dfmesh.engine.home_frames import MAX_OPEN_FRAMES
 from dfmesh.engine.job_controller import LITTLE_SENT
 from dfmesh.netir import Branch, Call, Choose, Collect, Evaluate, LookUp, Loop, Port, Reduce, SendYield, Store
 from dfmesh.session.prediction.chains import Chain, Stage, extended

@@ -6,8 +6,11 @@ import math
 import random
 from statistics import NormalDist
 
-TIMES = 128
-"""Different times that the calls of one statement take."""
+ROUNDS = 8
+"""Times that all of them are gone through, each time a little differently, before they come again."""
+
+EACH = 16
+"""Calls of a round: its times are spread evenly over all that are likely, so that few calls have the mean, too."""
 
 _NORMAL = NormalDist()
 
@@ -23,13 +26,16 @@ def varied(mean: float, spread: float, name: str) -> list[float]:
         name: What they are for.
 
     Returns:
-        `TIMES` of them; none if there is no spread.
+        `ROUNDS` times `EACH` of them; none if there is no spread.
     """
     if mean <= 0 or spread <= 0:
         return []
     width = math.sqrt(math.log1p((spread / mean) ** 2))
-    times = [math.exp(width * _NORMAL.inv_cdf((number + 0.5) / TIMES)) for number in range(TIMES)]
-    scale = mean * TIMES / sum(times)
-    times = [time * scale for time in times]
-    random.Random(name).shuffle(times)  # noqa: S311 - the same order each time
+    count = ROUNDS * EACH
+    quantiles = [math.exp(width * _NORMAL.inv_cdf((number + 0.5) / count)) for number in range(count)]
+    scale = mean * count / sum(quantiles)
+    order = random.Random(name)  # noqa: S311 - the same order each time
+    times: list[float] = []
+    for first in order.sample(range(ROUNDS), ROUNDS):
+        times += [time * scale for time in order.sample(quantiles[first::ROUNDS], EACH)]
     return times
