@@ -7,6 +7,7 @@ import json
 import os
 from pathlib import Path
 
+import numpy
 import pyarrow as pa
 import pytest
 import xarray
@@ -102,6 +103,19 @@ def test_tables_that_parquet_cannot_hold(tmp_path):
     path = write_value(table, tmp_path / "t")
     assert path.suffix == ".arrow"
     assert pa.ipc.open_file(str(path)).read_all().equals(table)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        numpy.ma.masked_array([1, 2], [False, True]),
+        numpy.zeros(2, {"names": ["a", "b"], "formats": ["i4", "i2"], "offsets": [0, 2], "itemsize": 8}),
+    ],
+)
+def test_arrays_that_npy_cannot_hold(tmp_path, array):
+    path = write_value(array, tmp_path / "a")
+    assert [path] == list(tmp_path.iterdir())
+    assert repr(values.from_json(json.loads(path.read_text()))) == repr(array)
 
 
 def test_data_sets_are_netcdf_where_that_can_be_written(tmp_path, monkeypatch):

@@ -91,7 +91,7 @@ def test_what_only_the_run_can_tell(federation: Federation) -> None:
         for cond in (And(PlaceParam("x"), False), Equal(PlaceParam("x"), 2), numpy.arange(2)):
             with If(cond):
                 Yield(1)
-        for seq in (PlaceParam("x"), [PlaceParam("x")], numpy.array(1)):
+        for seq in (PlaceParam("x"), [PlaceParam("x")], numpy.arange(1)):
             with ForEach(seq) as item:
                 Yield(item)
     assert warnings_of(federation, p) == []

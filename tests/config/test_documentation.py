@@ -49,10 +49,10 @@ def test_what_the_page_says_about_the_examples(examples, monkeypatch):
 
 
 def test_every_key_is_on_the_page():
-    from dfmesh.config import federation, interface, sites
+    from dfmesh.config import arguments, federation, interface, sites
 
     text = PAGE.read_text()
     tables = [federation._SECTIONS, sites._SITE_KEYS, sites._CACHE_KEYS, sites._SEND_COST_KEYS, sites._VAULT_KEYS]
-    tables += [interface._ADAPTER_KEYS, interface._COST_KEYS, dict.fromkeys(interface._SOURCE_KEYS, 0)]
+    tables += [interface._ADAPTER_KEYS, interface._COST_KEYS, dict.fromkeys(arguments._SOURCE_KEYS, 0)]
     for key in {key for table in tables for key in table}:
         assert key in text or key.replace("_", "-") in text, key

@@ -8,6 +8,7 @@ import pty
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 from textwrap import dedent
@@ -162,6 +163,8 @@ def test_on_a_terminal_a_long_simulation_says_how_far_it_is_and_ctrl_c_ends_it(f
         stdout=subprocess.PIPE,
         stderr=theirs,
     ) as process:
+        watchdog = threading.Timer(120, process.kill)
+        watchdog.start()
         os.close(theirs)
         shown = b""
         with suppress(OSError):  # The end of a terminal.
@@ -171,6 +174,7 @@ def test_on_a_terminal_a_long_simulation_says_how_far_it_is_and_ctrl_c_ends_it(f
                 shown += data
         os.close(ours)
         printed, _ = process.communicate(timeout=60)
+        watchdog.cancel()
     assert process.returncode == 130
     assert printed == b""
     text = shown.decode()

@@ -135,7 +135,7 @@ def test_what_blocks_does_not_hold_up_the_others(parties: int) -> None:
 
     (receiver,) = went(function, range(10 + parties))
     assert receiver.ends == {FIRST + x: x for x in range(10 + parties)}
-    assert len(receiver.split) == parties - 1
+    assert len(receiver.split) >= parties - 1  # More if the thread was kept from its work before.
     assert len(receiver.over) == 1
 
 

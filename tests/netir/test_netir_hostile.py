@@ -83,14 +83,14 @@ def test_a_federation_survives_mutated_nets(session: Any, block: int) -> None:
 def test_sites_survive_nets_that_nobody_checked(session: Any, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
     """A homesite may be broken, too. Such a job may be stuck, but it can be cancelled, and hurts no other."""
     monkeypatch.setattr(submission, "check_nets", lambda _nets: [])
-    submission._read.cache_clear()
+    submission._read_small.cache_clear()
     for seed in range(block * 25, block * 25 + 25):
         job = session.submit(with_nets(mutated(seed, 2)), {"n": 5})
         works(session)
         job.wait(timeout=0.02)
         job.cancel()
         assert job.wait(timeout=LIMIT), f"seed {seed} cannot be cancelled"
-    submission._read.cache_clear()
+    submission._read_small.cache_clear()
     works(session)
 
 
@@ -178,7 +178,7 @@ def test_a_job_id_in_use_is_refused_and_the_first_job_goes_on(session: Any) -> N
 
 
 def test_the_same_submission_is_read_once(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    submission._read.cache_clear()
+    submission._read_small.cache_clear()
     counts: list[int] = []
 
     def counting(nets: Any) -> Any:

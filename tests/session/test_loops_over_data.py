@@ -13,7 +13,7 @@ import pyarrow
 import pytest
 import xarray
 
-from dfmesh import Federation, ForEach, Pipeline, PlaceParam, Session, Yield
+from dfmesh import Federation, ForEach, If, JobCancelledError, Pipeline, PlaceParam, Session, Yield
 
 DAY = datetime(2020, 1, 1)
 FRAME = pandas.DataFrame(
@@ -82,3 +82,16 @@ def test_elements_of_xarray(session: Session) -> None:
     assert [row.values.tolist() for row in rows] == [[1, 2], [3, 4]]
     pairs = session.run(pipeline, {"sequence": data})["yield"]
     assert [(name, array.dims) for name, array in pairs] == [("t", ("y", "x"))]
+
+
+def test_a_loop_without_calls_holds_nobody_up(session: Session) -> None:
+    with Pipeline() as endless, ForEach(range(10**12)) as number, If(number >= 0):
+        Yield(number)
+    with Pipeline() as short:
+        Yield("short")
+    job = session.submit(endless)
+    assert next(iter(job)).value == 0
+    assert session.run(short)["yield"] == ["short"]
+    job.cancel()
+    with pytest.raises(JobCancelledError):
+        job.result(60)

@@ -78,6 +78,7 @@ def test_parameters_may_be_called_as_arguments_of_the_methods(session: Session) 
         (3, {}, "int is no parameter set"),
         ("ab", {}, "str is no parameter set"),
         (["ab"], {}, "str is no parameter set"),
+        ([{}, None], {}, "parameter set 1: NoneType is no parameter set"),
         ({1: 2}, {}, "names of parameters are text, not 1"),
         ([{"x": 1}], {"y": 2}, "go with one set"),
         ({"x": 1}, {"x": 2}, "'x' is given twice"),
@@ -272,3 +273,12 @@ def test_the_surface_is_what_users_call() -> None:
         *("cancel", "close", "errors", "on_result", "partial_result", "progress", "result", "results", "send"),
         *("status", "wait", "restarts", "on_restart", "compiled", "name", "places", "detach", "log"),
     }
+
+
+def test_what_was_prepared_for_another_homesite_is_refused(
+    session: Session, federation: Federation, adding: Pipeline
+) -> None:
+    other = next(site for site in federation.sites if site != session.homesite)
+    prepared = federation.session("inproc", homesite=other).prepare(adding)
+    with pytest.raises(SessionError, match=rf"compiled for homesite '{other}', this session has .*session\.prepare"):
+        session.submit(prepared, x=1)

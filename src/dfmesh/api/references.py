@@ -219,4 +219,5 @@ def with_references(value: Any, blocks: tuple[Block, ...] | None = None, depth: 
         return {
             with_references(key, blocks, depth): with_references(item, blocks, depth) for key, item in value.items()
         }
-    return kind(with_references(item, blocks, depth) for item in value)
+    items = [with_references(item, blocks, depth) for item in value]
+    return items if kind is list else tuple(items)

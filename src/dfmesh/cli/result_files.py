@@ -202,19 +202,29 @@ def write_value(value: Any, stem: Path) -> Path:
         return _write_table(value, stem)
     if "xarray" in libraries and (path := _write_grid(value, stem)) is not None:
         return path
-    if "numpy" in libraries:
-        import numpy as np
-
-        if isinstance(value, np.ndarray) and not value.dtype.hasobject:
-            path = _with_extension(stem, "npy")
-            with path.open("wb") as file:
-                np.save(file, value, allow_pickle=False)
-            return path
+    if "numpy" in libraries and (path := _write_array(value, stem)) is not None:
+        return path
     document = values.to_json(value)
     text = json.dumps(document, indent=2, ensure_ascii=False)
     if not is_unicode(text):  # It has lone surrogates, which JSON can write escaped only.
         text = json.dumps(document, indent=2)
     return _write(stem, "json", f"{text}\n".encode())
+
+
+def _write_array(value: Any, stem: Path) -> Path | None:
+    """Write a numpy array; None if it is none, is masked, or is of a data type that cannot be saved without pickle."""
+    import numpy as np
+
+    if type(value) is not np.ndarray or value.dtype.hasobject:
+        return None
+    path = _with_extension(stem, "npy")
+    try:
+        with path.open("wb") as file:
+            np.save(file, value, allow_pickle=False)
+    except ValueError:  # Fields that overlap.
+        path.unlink()
+        return None
+    return path
 
 
 def _write_grid(value: Any, stem: Path) -> Path | None:

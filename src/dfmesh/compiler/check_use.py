@@ -120,7 +120,7 @@ def _never(statement: Statement, block: Block) -> tuple[str, str] | None:
 
 
 def _is_empty(sequence: Any) -> bool:
-    known = next(find_references(sequence), None) is None and getattr(sequence, "shape", None) != ()
+    known = next(find_references(sequence), None) is None
     return known and isinstance(sequence, Sized) and not len(sequence)
 
 

@@ -160,6 +160,10 @@ class StreamCreditArrived(msgspec.Struct):
     unwanted: bool = False
 
 
+class LoopsResumed(msgspec.Struct):
+    """Loops that were paused may open further iterations."""
+
+
 class SiteGone(msgspec.Struct):
     """A site has died, as the failure says: nothing more comes from there."""
 
@@ -190,6 +194,7 @@ Event = (
     | StreamEndArrived
     | StreamCreditArrived
     | FedItemsTaken
+    | LoopsResumed
     | SiteGone
     | KeyFound
     | KeyMissed
@@ -368,6 +373,14 @@ class ReleaseKey(msgspec.Struct):
     call: int
 
 
+class PauseLoops(msgspec.Struct):
+    """Answer with `LoopsResumed` when all else has had its turn, and there is room for what iterations send.
+
+    Loops have opened as many iterations as one event may lead to. Those of a body without calls are over at once, so
+    that all that the loop goes over would be done in this event.
+    """
+
+
 class ReportFailure(msgspec.Struct):
     """Tell the homesite of an error that began here."""
 
@@ -405,6 +418,7 @@ Instruction = (
     | LookUpKey
     | StoreValue
     | ReleaseKey
+    | PauseLoops
     | ReportFailure
     | KeepText
     | ReportFrame

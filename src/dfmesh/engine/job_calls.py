@@ -87,6 +87,8 @@ class JobCalls(CallOutcome):
                     self._start_calls(instruction)
                 case events.PullStream(call=call, count=count) if call in self._runner.calls:
                     self._calls.pull(call, count)
+                case events.PauseLoops():
+                    self._resume_loops()
         except Exception as error:
             if self._broken is None:
                 raise
@@ -107,6 +109,14 @@ class JobCalls(CallOutcome):
         """Ask a generator for items, as `begin_call`."""
         if not self._pressure.hold(instruction):
             self._calls.pull(instruction.call, instruction.count)
+
+    def pause_loops(self, instruction: events.PauseLoops) -> None:
+        """Let loops go on behind all that is there to be done, and as `begin_call`."""
+        if not self._pressure.hold(instruction):
+            self._resume_loops()
+
+    def _resume_loops(self) -> None:
+        self._soon(lambda: self._handle(events.LoopsResumed()))
 
     def _start_call(self, instruction: events.StartCall) -> None:
         position = instruction.transition

@@ -301,6 +301,7 @@ _OWN_INSTRUCTIONS: dict[type[Instruction], Callable[[JobController, Any], Any]] 
     events.StartCalls: lambda it, i: it._calls.begin_calls(i),
     events.PullStream: lambda it, i: it._calls.pull(i),
     events.CloseStream: lambda it, i: it._calls.close_stream(i),
+    events.PauseLoops: lambda it, i: it._calls.pause_loops(i),
     events.FeedItem: lambda it, i: it._calls.feed(i),
     events.FeedEnd: lambda it, i: it._calls.feed_end(i),
     events.LookUpKey: lambda it, i: it._look_ups.look_up(i),

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 OPENED_AT_ONCE = 128
 """Iterations whose tokens go out together; between them other operations of the body have their turn."""
 
+OPENED_PER_EVENT = 1024
+"""Iterations that all loops of a job may open in one event, some milliseconds; then other events have their turn."""
+
 
 class LoopRun:
     """A loop over one sequence.
@@ -77,10 +80,17 @@ class LoopRun:
 
 
 class Loops:
-    """The NetRunner's rules for loops."""
+    """The NetRunner's rules for loops.
+
+    Attributes:
+        left: How many iterations may still be opened in the current event.
+        paused: Loops that go on with `LoopsResumed`, which has been asked for if there are any; by identity.
+    """
 
     def __init__(self, runner: NetRunner) -> None:
         self._runner = runner
+        self.left = 0
+        self.paused: dict[int, LoopRun] = {}
 
     # At the site of the loop
 
@@ -116,11 +126,27 @@ class Loops:
 
     def _open_more(self, run: LoopRun) -> None:
         while (room := min(run.window - len(run.open), OPENED_AT_ONCE)) > 0:
+            if self.left <= 0 and (run.items is not None or run.queue):
+                self._pause(run)
+                return
             items = self._next_items(run, room)
+            self.left -= len(items)
             if items:
                 self._open(run, items)
             if len(items) < room:
                 return
+
+    def _pause(self, run: LoopRun) -> None:
+        if not self.paused:
+            self._runner.emit(events.PauseLoops())
+        self.paused[id(run)] = run
+
+    def resume(self) -> None:
+        """Go on with the loops that were paused."""
+        paused, self.paused = self.paused, {}
+        for run in paused.values():
+            if run.scope.runs.get(run.frame) is run:
+                self.advance(run)
 
     def _next_items(self, run: LoopRun, count: int) -> list[Any]:
         """Take the next items, fewer than `count` if there are no more now."""

@@ -19,7 +19,7 @@ from dfmesh.engine.choosing import Reader, choose
 from dfmesh.engine.events import Event, Instruction
 from dfmesh.engine.frame_run import Frames
 from dfmesh.engine.gathering import Gatherings
-from dfmesh.engine.loops import Loops
+from dfmesh.engine.loops import OPENED_PER_EVENT, Loops
 from dfmesh.engine.message_parts import Failure
 from dfmesh.engine.open_calls import OpenCalls
 from dfmesh.engine.streams import StreamItems, Streams, StreamToken
@@ -94,18 +94,19 @@ class NetRunner:
         Returns:
             Whether that is so; False if something of the job before is left.
         """
-        if self.calls or self._ready or self._ending or self.instructions:
+        if self.calls or self._ready or self._ending or self.instructions or self.loops.paused:
             return False
         self.calling.renew()
         return self.streams.idle and self.caching.idle and self.wired.renew()
 
     @property
     def active(self) -> int:
-        """How many calls go on by themselves; a generator that nobody asks for an item does not."""
-        return len(self.calls) - self.streams.paused
+        """How many calls and loops go on by themselves; a generator that nobody asks for an item does not."""
+        return len(self.calls) - self.streams.paused + len(self.loops.paused)
 
     def handle(self, event: Event) -> list[Instruction]:
         """Take in an event and give the instructions it leads to, in order."""
+        self.loops.left = OPENED_PER_EVENT
         _HANDLERS[type(event)](self, event)
         ready, ending = self._ready, self._ending
         while ready or ending:
@@ -451,6 +452,7 @@ _HANDLERS: dict[type[Event], Callable[[NetRunner, Any], None]] = {
     events.StreamEndArrived: lambda it, e: it.streams.end_arrived(e.route, e.frame, e.failure),
     events.StreamCreditArrived: NetRunner._stream_credited,
     events.FedItemsTaken: lambda it, e: it.streams.fed_items_taken(e.call, e.input, e.count),
+    events.LoopsResumed: lambda it, _: it.loops.resume(),
     events.SiteGone: lambda it, e: it.streams.site_gone(e.failure),
     events.KeyFound: lambda it, e: it.caching.found(*it.calls.pop(e.call), e.value),
     events.KeyMissed: lambda it, e: it.caching.missed(e.call, *it.calls.pop(e.call)),

@@ -59,6 +59,8 @@ def numbered_set(number: int, given: Any) -> Mapping[str, Any]:
         TypeError: as of `one_set`, with its number.
     """
     try:
+        if given is None:
+            raise _not_a_set(given)
         return one_set(given)
     except TypeError as error:
         raise TypeError(f"parameter set {number}: {error}") from None

@@ -275,9 +275,10 @@ class Session:
         compiled = inbox.plan.compiled
         self._connection.check_open()
         adds = feed.checked(sets, close=close)
-        if self._connection.hosting is not None and compiled.homesite != self.homesite:
+        if compiled.homesite != self.homesite:
+            who = "this session" if self._connection.hosting is None else "the host"
             raise SessionError(
-                f"the pipeline was compiled for homesite {compiled.homesite!r}, the host has {self.homesite!r};"
+                f"the pipeline was compiled for homesite {compiled.homesite!r}, {who} has {self.homesite!r};"
                 " compile it with session.prepare(...)"
             )
         self._jobs.add(inbox)

@@ -53,11 +53,13 @@ class Relaxed:
         bound: What every placement among the choices is charged at the least.
         dear: What each choice adds to it at the least.
         share: How much of each choice the relaxation takes.
+        work: About how long a round of cuts takes in the same program: rows times steps of the simplex method.
     """
 
     bound: int
     dear: Whole
     share: Floats
+    work: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ class Solved:
         bound: What every placement among the choices is charged at the least.
         margin: By how much those may be wrong.
         is_sound: Whether the search ended in one of the ways that are expected.
+        is_whole: Whether it came to its end.
     """
 
     chosen: list[int] | None
@@ -77,6 +80,7 @@ class Solved:
     bound: int
     margin: float
     is_sound: bool
+    is_whole: bool
 
 
 @cache
@@ -98,7 +102,7 @@ def relax(program: Program) -> Relaxed:
     prices = np.array(solution.row_dual if solution.dual_valid else [0.0] * rows) * scale
     bound, dear = program.certified(np.nan_to_num(prices, posinf=0.0, neginf=0.0))
     share = np.array(solution.col_value if solution.value_valid else np.zeros(len(program.costs)))
-    return Relaxed(bound, dear, share[: len(dear)])
+    return Relaxed(bound, dear, share[: len(dear)], rows * highs.getInfo().simplex_iteration_count)
 
 
 def solve(program: Program, looks: int) -> Solved:
@@ -132,6 +136,7 @@ def solve(program: Program, looks: int) -> Solved:
         math.ceil(bound - BEYOND * scale) if math.isfinite(bound) else 0,
         margin,
         status in (kinds.kOptimal, kinds.kInterrupt),
+        status == kinds.kOptimal,
     )
 
 
