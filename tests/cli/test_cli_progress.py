@@ -9,6 +9,7 @@ from rich.console import Console
 
 from dfmesh.cli.progress import JobView, ProgressAsker, draw
 from dfmesh.engine.message_parts import OperationReport, SiteReport
+from dfmesh.session import JobProgress, JobStatus
 
 
 def report(site, *operations, sent=None):
@@ -37,21 +38,25 @@ VIEW_SITES = (
 )
 
 
+def view_of(*sites):
+    return JobView("test", progress=JobProgress(JobStatus.RUNNING, sites, 0))
+
+
 def test_statements_of_an_operation_are_added_up():
-    view = JobView("test", sites=VIEW_SITES)
-    read = view.operations()[0]
+    operations = JobProgress(JobStatus.RUNNING, VIEW_SITES, 0).operations
+    read = operations[0]
     assert (read.site, read.operation, read.done, read.running, read.seconds) == ("a", "x.Read", 2, 1, 0.75)
-    assert [entry.operation for entry in view.operations()] == ["x.Read", "x.Bin", "x.Merge"]
+    assert [entry.operation for entry in operations] == ["x.Read", "x.Bin", "x.Merge"]
 
 
 def test_links_leave_out_a_site_itself_and_nothing():
-    view = JobView("test", sites=VIEW_SITES)
-    assert view.links() == [("a", "b", 2000), ("a", "client", 10)]
-    assert view.bytes_between_sites == 2000
+    progress = JobProgress(JobStatus.RUNNING, VIEW_SITES, 0)
+    assert progress.links == [("a", "b", 2000), ("a", "client", 10)]
+    assert progress.bytes_between_sites == 2000
 
 
 def test_the_picture_says_what_happens():
-    view = JobView("test", sites=VIEW_SITES)
+    view = view_of(*VIEW_SITES)
     view.result_came()
     view.ended("finished")
     shown = text_of(view)
@@ -63,7 +68,7 @@ def test_the_picture_says_what_happens():
 
 def test_of_too_many_rows_the_busy_ones_are_shown():
     idle = [operation(f"x.Idle{number}") for number in range(50)]
-    view = JobView("test", sites=(report("a", *idle, operation("x.Busy", running=1), operation("x.Bad", failed=1)),))
+    view = view_of(report("a", *idle, operation("x.Busy", running=1), operation("x.Bad", failed=1)))
     shown = text_of(view, most_rows=4)
     assert "x.Busy" in shown
     assert "x.Bad" in shown
@@ -81,7 +86,7 @@ class SlowJob:
         self.asked += 1
         if self.asked == 1:
             raise TimeoutError
-        return type("Progress", (), {"sites": VIEW_SITES})
+        return JobProgress(JobStatus.RUNNING, VIEW_SITES, 0)
 
 
 def test_the_asker_survives_a_time_out_and_stops():
@@ -89,7 +94,7 @@ def test_the_asker_survives_a_time_out_and_stops():
     view = JobView("test")
 
     def tell(view):
-        if view.sites:
+        if view.progress.sites:
             told.set()
 
     asker = ProgressAsker(view, 0.01, tell)

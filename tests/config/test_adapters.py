@@ -493,6 +493,13 @@ def test_a_site_has_a_place_to_cache(adapters, tmp_path, monkeypatch):
     assert there == tmp_path / "here"
 
 
+@pytest.mark.parametrize("name", ["../../elsewhere", "/tmp/elsewhere", "a/b"])
+def test_no_name_of_a_federation_leads_out_of_the_cache(adapters, tmp_path, monkeypatch, name):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    us = adapters(one("lib.B").replace("info: {", f"info: {{name: {name}, "), "")
+    assert us.site.cache_storage().parent.parent == tmp_path / "cache/dfmesh"
+
+
 def test_the_cache_may_be_on_any_file_system(adapters):
     us = adapters(one("lib.B", site="cache_config: {protocol: memory, base_path: /c}\n"), "")
     file = us.site.cache_storage("d") / "x.txt"

@@ -121,7 +121,7 @@ def test_empty_skipped_and_failed_loops_end(ops: Any) -> None:
         {"given": {"items": [5]}, "go": 1},
     ]
     assert results(p, SEEDS, sets=sets) == {"list": [[], [2, 3], [6]], "inner": [5], "inner list": [[], [5]]}
-    _, end = run(p, 0, [{"given": {"items": 7}, "go": 1}])
+    _, end = run(p, 0, [{"given": {}, "go": 1}])
     assert isinstance(end, JobFinished)
     assert end.status == "failed"
 

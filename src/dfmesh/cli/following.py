@@ -29,7 +29,7 @@ from dfmesh.shown_text import shown_line
 
 if TYPE_CHECKING:
     from dfmesh.errors import OperationFailure
-    from dfmesh.session import Job, ResultItem
+    from dfmesh.session import Job, JobProgress, ResultItem
 
 _EVENT_SECONDS = 1.0
 """How often a machine is told how far a job is."""
@@ -121,7 +121,7 @@ class JobFollower:
             if self._following.as_json:
                 emit(self._out, "result", seconds=round(self.view.seconds, 3), **entry)
         self.view.ended(job.status.value)
-        self.view.sites = job.progress().sites
+        self.view.progress = job.progress()
 
     def _not_written(self, item: ResultItem, error: CommandError) -> None:
         self._unwritten.append(error)
@@ -142,8 +142,8 @@ class JobFollower:
             "status": job.status.value,
             "seconds": round(self.view.seconds, 3),
             "first_result_seconds": None if first is None else round(first, 3),
-            "bytes_between_sites": self.view.bytes_between_sites,
-            "sites": _sites_data(self.view),
+            "bytes_between_sites": self.view.progress.bytes_between_sites,
+            "sites": _sites_data(self.view.progress),
             "errors": [failure_data(error) for error in job.errors],
             "restarts": [[failure_data(failure) for failure in lost] for lost in job.restarts],
         }
@@ -199,7 +199,7 @@ class JobFollower:
         view = self.view
         first = view.first_result_seconds
         after = "" if first is None else f", the first result after {seconds_text(first)}"
-        moved = f"{bytes_text(view.bytes_between_sites)} between sites"
+        moved = f"{bytes_text(view.progress.bytes_between_sites)} between sites"
         came = count_text(len(self._files.entries), "result")
         ended = f"the end {seconds_text(view.seconds)} after the command began"
         print(f"{index}: {came}; {ended}{after}; {moved}", file=self._out)
@@ -240,8 +240,8 @@ class _JsonEvents:
             seconds=round(view.seconds, 3),
             status=view.status,
             results=view.results,
-            bytes_between_sites=view.bytes_between_sites,
-            sites=_sites_data(view),
+            bytes_between_sites=view.progress.bytes_between_sites,
+            sites=_sites_data(view.progress),
         )
 
     def __exit__(
@@ -261,12 +261,12 @@ def emit(out: TextIO, event: str, /, **data: Any) -> None:
         print(line, file=out, flush=True)
 
 
-def _sites_data(view: JobView) -> dict[str, Any]:
-    sites: dict[str, Any] = {site.site: {"operations": {}, "bytes_sent": {}} for site in view.sites}
-    for entry in view.operations():
+def _sites_data(progress: JobProgress) -> dict[str, Any]:
+    sites: dict[str, Any] = {site.site: {"operations": {}, "bytes_sent": {}} for site in progress.sites}
+    for entry in progress.operations:
         counts = {name: getattr(entry, name) for name in ("done", "running", "waiting", "failed")}
         sites[entry.site]["operations"][entry.operation] = {**counts, "seconds": round(entry.seconds, 4)}
-    for source, peer, size in view.links():
+    for source, peer, size in progress.links:
         sites[source]["bytes_sent"][peer] = size
     return sites
 

@@ -6,7 +6,7 @@ import contextlib
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Self
 from dfmesh.cli.clock import seconds_since_start
 from dfmesh.compiler.quantity_text import bytes_text, count_text, seconds_text
 from dfmesh.errors import JobCancelledError
-from dfmesh.session.job_progress import OperationProgress, bytes_between, links_of, operations_of
+from dfmesh.session.job_inbox import JobStatus
+from dfmesh.session.job_progress import JobProgress, OperationProgress
 from dfmesh.shown_text import shown_line
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
-    from dfmesh.engine.message_parts import SiteReport
     from dfmesh.session import Job
 
 REFRESH_SECONDS = 0.25
@@ -39,7 +39,7 @@ class JobView:
         first_result_seconds: From the start to the first result; None until then.
         ended_seconds: From the start to the end; None until then.
         results: Results that have come.
-        sites: What the sites said last.
+        progress: What the sites said last.
     """
 
     title: str
@@ -48,7 +48,7 @@ class JobView:
     first_result_seconds: float | None = None
     ended_seconds: float | None = None
     results: int = 0
-    sites: Sequence[SiteReport] = ()
+    progress: JobProgress = field(default_factory=lambda: JobProgress(JobStatus.STARTING, (), 0))
 
     @property
     def seconds(self) -> float:
@@ -65,19 +65,6 @@ class JobView:
         """Note how it ended."""
         self.status = status
         self.ended_seconds = time.monotonic() - self.began
-
-    def operations(self) -> list[OperationProgress]:
-        """Add up the statements of each operation at each site, in the order of the sites' reports."""
-        return operations_of(self.sites)
-
-    def links(self) -> list[tuple[str, str, int]]:
-        """Give the bytes on each link: from, to, bytes; the client's come last."""
-        return links_of(self.sites)
-
-    @property
-    def bytes_between_sites(self) -> int:
-        """Bytes sent from one site to another."""
-        return bytes_between(self.sites)
 
     def headline(self) -> str:
         """Say in one line how the job stands."""
@@ -98,13 +85,13 @@ def draw(view: JobView, most_rows: int = 1000) -> RenderableType:
 
     links = [
         f"{source} → {peer} {bytes_text(size)}".replace(" ", "\N{NO-BREAK SPACE}")
-        for source, peer, size in view.links()
+        for source, peer, size in view.progress.links
     ]
     parts: list[Any] = [Text(shown_line(view.headline()), style="bold")]
-    if view.sites:
-        parts.append(_operations_table(view.operations(), most_rows))
+    if view.progress.sites:
+        parts.append(_operations_table(view.progress.operations, most_rows))
     if links:
-        between = f"between sites {bytes_text(view.bytes_between_sites)}: " if len(links) > 1 else ""
+        between = f"between sites {bytes_text(view.progress.bytes_between_sites)}: " if len(links) > 1 else ""
         parts.append(Text(between + ", ".join(links)))
     return Group(*parts)
 
@@ -172,7 +159,7 @@ class ProgressAsker:
             if job is not None:
                 # The time-out is short, since stop() waits for it; who does not answer now is asked again.
                 with contextlib.suppress(TimeoutError):
-                    self._view.sites = job.progress(timeout=self._seconds).sites
+                    self._view.progress = job.progress(timeout=self._seconds)
                 self._view.status = job.status.value
             if not self._stopped.is_set():
                 self._tell(self._view)
@@ -229,7 +216,7 @@ class LiveProgress:
         self._live.update(self._drawn(), refresh=True)
 
     def _drawn(self) -> RenderableType:
-        links = 2 + len(self.view.links()) * 22 // max(1, self._console.width)
+        links = 2 + len(self.view.progress.links) * 22 // max(1, self._console.width)
         return draw(self.view, max(3, self._console.height - 5 - links))
 
 

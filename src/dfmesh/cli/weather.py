@@ -119,7 +119,7 @@ class _Watcher:
     def finish(self, report: Any) -> None:
         """Take in the end."""
         self.view.ended(report.job.status.value)
-        self.view.sites = report.job.progress().sites
+        self.view.progress = report.job.progress()
 
 
 def _print_report(report: Any, watcher: _Watcher) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast
 
 from dfmesh.engine.message_parts import Payload
 from dfmesh.engine.messages import AnyMessage
@@ -71,7 +71,6 @@ def gauge(carrier: Carrier) -> Gauge:
     return cast("Gauge", carrier) if hasattr(carrier, "when_roomy") else _ROOMY
 
 
-@runtime_checkable
 class SpeedMeter(Protocol):
     """A carrier that knows how fast its connections are, from the times when they had more to take than they could."""
 

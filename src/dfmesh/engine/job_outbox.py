@@ -100,7 +100,7 @@ class JobOutbox:
 
     def carry_out(self, instruction: events.Instruction) -> None:
         """Carry out an instruction that sends something."""
-        getattr(self, _SENDERS[type(instruction)])(instruction)
+        _SENDERS[type(instruction)](self, instruction)
 
     def event_over(self) -> None:
         """All instructions of one event have been carried out."""
@@ -368,17 +368,17 @@ def _nobody() -> None:
     pass
 
 
-_SENDERS: Final[dict[type[events.Instruction], str]] = {
-    events.SendToken: "_send_token",
-    events.SendTokens: "_send_tokens",
-    events.SendYield: "_send_yield",
-    events.SendYields: "_send_yields",
-    events.SendIterationsDone: "_iterations_done",
-    events.SendScopeEnded: "_send_scope_ended",
-    events.SendStreamItems: "_send_stream_items",
-    events.SendStreamEnd: "_send_stream_end",
-    events.SendStreamCredit: "_send_stream_credit",
-    events.KeepText: "_keep_text",
-    events.ReportFailure: "_report_failure",
-    events.ReportFrame: "_report_frame",
+_SENDERS: Final[dict[type[events.Instruction], Callable[[JobOutbox, Any], None]]] = {
+    events.SendToken: JobOutbox._send_token,
+    events.SendTokens: JobOutbox._send_tokens,
+    events.SendYield: JobOutbox._send_yield,
+    events.SendYields: JobOutbox._send_yields,
+    events.SendIterationsDone: JobOutbox._iterations_done,
+    events.SendScopeEnded: JobOutbox._send_scope_ended,
+    events.SendStreamItems: JobOutbox._send_stream_items,
+    events.SendStreamEnd: JobOutbox._send_stream_end,
+    events.SendStreamCredit: JobOutbox._send_stream_credit,
+    events.KeepText: JobOutbox._keep_text,
+    events.ReportFailure: JobOutbox._report_failure,
+    events.ReportFrame: JobOutbox._report_frame,
 }

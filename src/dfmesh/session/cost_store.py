@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dfmesh.compiler.measured import NOTHING_MEASURED, MeasuredCosts
+from dfmesh.config.federation_folder import federation_folder
 
 MEASURE_VARIABLE = "DFMESH_MEASURE"
 """Environment variable that switches measuring off for a process: `0`, `no`, `off` or `false`."""
@@ -34,8 +34,7 @@ def costs_file(federation: str) -> Path:
         federation: Name of the federation.
     """
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    folder = re.sub(r"[^A-Za-z0-9._-]", "_", federation).lstrip(".") or "federation"
-    return Path(cache).expanduser() / "dfmesh" / folder / "costs.json"
+    return Path(cache).expanduser() / "dfmesh" / federation_folder(federation) / "costs.json"
 
 
 def kept_costs(federation: str, wanted: bool | None = None) -> CostStore | None:

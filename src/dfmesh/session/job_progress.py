@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dfmesh.compiler.quantity_text import bytes_text
@@ -42,38 +42,6 @@ class OperationProgress:
         return [self.site, self.operation, *(str(count) if count else "·" for count in counts), f"{self.seconds:.2f}"]
 
 
-def operations_of(sites: Iterable[SiteReport]) -> list[OperationProgress]:
-    """Add up the statements of each operation at each site, in the order of the sites' reports."""
-    found: dict[tuple[str, str], OperationProgress] = {}
-    for site in sites:
-        for report in site.operations:
-            key = (site.site, report.operation)
-            entry = found.setdefault(key, OperationProgress(*key))
-            entry.done += report.done
-            entry.running += report.running
-            entry.waiting += report.waiting
-            entry.failed += report.failed
-            entry.seconds += report.seconds
-    return list(found.values())
-
-
-def links_of(sites: Iterable[SiteReport]) -> list[tuple[str, str, int]]:
-    """Give the bytes on each link: from, to, bytes; the client's come last."""
-    found: dict[tuple[str, str], int] = {}
-    for site in sites:
-        for peer, size in site.bytes_sent.items():
-            if size and peer != site.site:
-                key = (site.site, "client" if peer.startswith("client:") else peer)
-                found[key] = found.get(key, 0) + size
-    ordered = sorted(found, key=lambda key: (key[1] == "client", key))
-    return [(*key, found[key]) for key in ordered]
-
-
-def bytes_between(sites: Iterable[SiteReport]) -> int:
-    """Add up the bytes that sites sent to one another; what went to the client is not among them."""
-    return sum(size for _, peer, size in links_of(sites) if peer != "client")
-
-
 class JobProgress:
     """How far a job is. `print(job.progress())` shows a table.
 
@@ -92,17 +60,34 @@ class JobProgress:
     @property
     def operations(self) -> list[OperationProgress]:
         """What each operation did at each site, its statements added up."""
-        return operations_of(self.sites)
+        found: dict[tuple[str, str], OperationProgress] = {}
+        for site in self.sites:
+            for report in site.operations:
+                key = (site.site, report.operation)
+                entry = found.setdefault(key, OperationProgress(*key))
+                entry.done += report.done
+                entry.running += report.running
+                entry.waiting += report.waiting
+                entry.failed += report.failed
+                entry.seconds += report.seconds
+        return list(found.values())
 
     @property
     def links(self) -> list[tuple[str, str, int]]:
         """Bytes sent so far on each link, as (from, to, bytes); the last `to` is `client`."""
-        return links_of(self.sites)
+        found: dict[tuple[str, str], int] = {}
+        for site in self.sites:
+            for peer, size in site.bytes_sent.items():
+                if size and peer != site.site:
+                    key = (site.site, "client" if peer.startswith("client:") else peer)
+                    found[key] = found.get(key, 0) + size
+        ordered = sorted(found, key=lambda key: (key[1] == "client", key))
+        return [(*key, found[key]) for key in ordered]
 
     @property
     def bytes_between_sites(self) -> int:
         """Bytes that sites sent to one another, on behalf of the client included, heads of messages included."""
-        return bytes_between(self.sites)
+        return sum(size for _, peer, size in self.links if peer != "client")
 
     def summary(self) -> str:
         """Say it in one line."""
@@ -125,4 +110,4 @@ class JobProgress:
         return f"<JobProgress {self.summary()}>"
 
 
-__all__ = ["JobProgress", "OperationProgress", "bytes_between", "links_of", "operations_of"]
+__all__ = ["JobProgress", "OperationProgress"]

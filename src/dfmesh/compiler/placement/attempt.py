@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from dfmesh.compiler.placement.charges import Charges
 from dfmesh.compiler.placement.consistency import consistent
 from dfmesh.compiler.placement.ordering import decoupling_order, search_order
@@ -100,12 +98,10 @@ class Attempt:
         if not keep_residency(problem, self.domain):
             raise InfeasibleError
 
-    def start(self, charges: Charges | None = None) -> list[int]:
-        """Give some placement that keeps the rules."""
+    def start(self, charges: Charges) -> list[int]:
+        """Give some placement of few charges that keeps the rules."""
         heads, tails = self.windows.best(self.domain)
-        neighbours = None if charges is None else Neighbours(self.problem, charges)
-        limit = 0.0 if charges is None else np.inf
-        chosen = self.scheduler.dive(self.domain, heads, tails, limit, neighbours)
+        chosen = self.scheduler.dive(self.domain, heads, tails, Neighbours(self.problem, charges))
         if chosen is None:
             chosen = some_placement(self.problem, self.domain)
         return chosen

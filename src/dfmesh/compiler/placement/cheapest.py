@@ -15,10 +15,15 @@ import numpy as np
 from dfmesh.compiler.placement.attempt import MANY, Attempt
 from dfmesh.compiler.placement.charges import Charges
 from dfmesh.compiler.placement.cheapening import Cheapening
-from dfmesh.compiler.placement.highs import Solved, relax, solve
+from dfmesh.compiler.placement.highs import Relaxed, Solved, relax, solve
+from dfmesh.compiler.placement.hubs import resent
+from dfmesh.compiler.placement.messages import Messages
+from dfmesh.compiler.placement.passing import pass_on
 from dfmesh.compiler.placement.problem import Flags
 from dfmesh.compiler.placement.program import Program, program
+from dfmesh.compiler.placement.schedule import Neighbours
 from dfmesh.compiler.placement.standing import Standing
+from dfmesh.compiler.placement.ways import ways_of
 
 TAKEN = 1e-6
 """Share of a choice from which on the relaxation takes it."""
@@ -29,12 +34,20 @@ FEW = 3_000
 GATHERED = 64
 """Sites at which as much as possible is put together, for a look."""
 
-LOOKS = 400
-"""How often HiGHS may look at whether it shall go on, among the sites that a relaxation takes."""
+NEAR_WORK, WORK = 50_000_000, 400_000_000
+"""What HiGHS may do in rounds of cuts among the sites that a relaxation takes, and among all that are left."""
 
-ENTRIES = 3_000_000
-"""The same among all that are left, times the entries of the program."""
+LEAST, MOST = 6, 2_000
+"""How often it may look at whether it shall go on, at the least and at most; the first three come before any cut."""
 
+POPULAR = 24
+"""Takers of a value from which on it is chosen anew to which sites it goes."""
+
+MANY_CHOICES = 10_000
+"""Choices above which messages rule out some before a program is stated."""
+
+PASSES = 3
+"""How often those are passed on forward and backward."""
 
 SMALL = 3_000
 """Choices up to which programs are solved though prices differ."""
@@ -53,17 +66,24 @@ class Cheapest(Standing):
 
     domain: Flags
 
-    def run(self) -> None:
+    def run(self, attempt: Attempt) -> None:
         """Look for the least charges and prove them."""
         self._gather()
         self.note_bound(int(np.where(self.domain, self.charges.own, self.total + 1).min(1).sum()))
+        if self.domain.sum() > MANY_CHOICES:
+            self._pass_on(attempt)
+        self._improve(attempt, self.chosen)
         if self.is_within(0.0):
             return
         for ways in self._statements():
             stated = program(self.problem, self.charges, self.domain, ways)
-            if self._relax(stated, ways):
+            relaxed = relax(stated)
+            self.note_bound(relaxed.bound)
+            can_go_on = self._place_near(attempt, stated, relaxed, ways)
+            if self.is_within(0.0):
                 return
-        self._settle(program(self.problem, self.charges, self.domain, ways))
+        if can_go_on:
+            self._settle(program(self.problem, self.charges, self.domain, ways), relaxed.work)
 
     def _gather(self) -> None:
         """Look at the placements with all that may be there at one site."""
@@ -72,31 +92,53 @@ class Cheapest(Standing):
             there = self.domain[:, site].tolist()
             self.consider([site if may else known for known, may in zip(self.chosen, there, strict=True)])
 
+    def _pass_on(self, attempt: Attempt) -> None:
+        messages = Messages(self.problem, self.charges, attempt.free_order, self.domain)
+        pass_on(self, messages, PASSES, np.inf, spread=1)
+        self.domain = messages.domain()
+        self.domain[np.arange(len(self.chosen)), self.chosen] = True
+
     def _statements(self) -> tuple[int, ...]:
         """Give up to how many ways flows are stated, each time."""
         if self.charges.is_uniform:
             return (0,)
-        sites = self.domain.sum(1).tolist()
-        ways = sum(
-            sites[shipment.source] * sites[taker] for shipment in self.problem.shipments for taker in shipment.consumers
-        )
+        ways = ways_of(self.problem, self.domain)
         return (ways,) if ways <= FEW else (0, ways)
 
-    def _relax(self, stated: Program, ways: int) -> bool:
-        """Raise the bound, place at sites that the relaxation takes, rule out sites; tell whether that is all."""
-        relaxed = relax(stated)
-        self.note_bound(relaxed.bound)
+    def _place_near(self, attempt: Attempt, stated: Program, relaxed: Relaxed, ways: int) -> bool:
+        """Place at sites that a relaxation takes, and rule out sites; tell whether that was done to the end."""
+        self._improve(attempt, relaxed.likeliest)
         if self.is_within(0.0):
             return True
         near = _only(stated, relaxed.share > TAKEN, self.domain)
         near[np.arange(len(near)), self.chosen] = True
-        self._try(solve(program(self.problem, self.charges, near, ways), LOOKS))
+        among = program(self.problem, self.charges, near, ways)
+        looks = NEAR_WORK // max(1, relax(among).work)
+        is_whole = False
+        if looks >= LEAST:
+            solved = solve(among, min(looks, MOST), heuristics=True)
+            is_whole = self._try(solved) and solved.is_whole
+            if solved.chosen is not None and not is_whole:
+                self._improve(attempt, solved.chosen)
         self.domain &= _only(stated, relaxed.dear + relaxed.bound <= self.total, self.domain)
-        return self.is_within(0.0)
+        return is_whole
 
-    def _settle(self, stated: Program) -> None:
+    def _improve(self, attempt: Attempt, chosen: list[int]) -> None:
+        """Move single variables, and choose anew to which sites values go that many take."""
+        neighbours, sweeps = Neighbours(self.problem, self.charges), attempt.effort.sweeps
+        for number in [None, *self._popular()]:
+            if number is not None:
+                chosen = resent(self.problem, neighbours, chosen, number)
+            chosen = attempt.scheduler.improve(chosen, neighbours, np.inf, sweeps)
+            self.consider(chosen)
+
+    def _popular(self) -> list[int]:
+        takers = [len(shipment.consumers) for shipment in self.problem.shipments]
+        return sorted((number for number, count in enumerate(takers) if count >= POPULAR), key=lambda n: -takers[n])[:3]
+
+    def _settle(self, stated: Program, work: int) -> None:
         """Look for the best placement that is left."""
-        solved = solve(stated, 1 + ENTRIES // len(stated.columns))
+        solved = solve(stated, _looks(WORK, work), heuristics=False)
         if self._try(solved):
             self.note_bound(solved.bound)
 
@@ -119,13 +161,17 @@ def find_cheapest(attempt: Attempt, charges: Charges) -> Cheapest:
         domain=attempt.domain.copy(),
     )
     if charges.is_uniform or attempt.domain.sum() <= SMALL:
-        cheapest.run()
+        cheapest.run(attempt)
     else:
         cheapening = Cheapening(problem, charges, chosen, cheapest.total)
         cheapening.run(attempt.free_order, attempt.domain, LESS if len(problem.variable) > MANY else 1.0)
         cheapest.consider(cheapening.chosen)
         cheapest.note_bound(cheapening.bound)
     return cheapest
+
+
+def _looks(work: int, each: int) -> int:
+    return max(LEAST, min(MOST, work // max(1, each)))
 
 
 def _only(stated: Program, keep: Flags, domain: Flags) -> Flags:

@@ -13,14 +13,14 @@ from dfmesh.compiler.placement.windows import NANOSECOND
 RESOLUTION = 0.002
 """Share of the seconds to which the least limit that leaves something is looked for."""
 
-SHARE = 0.25
-"""Where between what is ruled out and the best placement the next limit is; a low one is often kept, or soon raised."""
+SHARE = 0.05
+"""Where between what is ruled out and the best placement the first limit is: a low one is raised where it has to be."""
 
 NEAR = 0.005
 """Gap, as a share, from which on placements are looked for that are better by a nanosecond, if the gap is to close."""
 
-PORTION = 0.2
-"""Share of the work that one descent may do."""
+PATIENCE = 0.1
+"""Share of the work up to which choices are taken back in the first descent; twice as much after each that fails."""
 
 
 @dataclass(slots=True)
@@ -55,23 +55,25 @@ class Closing:
         self.raise_bound(propagation, work // 4)
         self._settle(propagation)
         descent = Descent(propagation, order)
-        portion, unsettled, limit = int(PORTION * work), 0.0, self.bound
+        patience, share, unsettled, limit = int(PATIENCE * work), SHARE, 0.0, self.bound
         while not self.is_closed and propagation.work < work:
-            outcome = descent.within(limit, self.seconds, min(portion, work - propagation.work))
+            outcome = descent.within(limit, self.seconds, patience, work - propagation.work)
             if outcome.chosen is not None:
+                share = max(share, 0.25)
                 self._consider(outcome.chosen)
                 self._settle(propagation)
             if outcome.proven:
+                share = min(2 * share, 0.5)
                 self.bound = min(limit, self.seconds) if limit < self.seconds - 2 * NANOSECOND else self.seconds
             elif self.seconds > limit + NANOSECOND:
-                unsettled = limit
+                unsettled, patience = limit, 2 * patience
             if unsettled > self.bound and self.seconds - unsettled <= RESOLUTION * self.seconds:
-                portion, unsettled, limit = 2 * portion, 0.0, (self.bound + unsettled) / 2
+                unsettled, limit = 0.0, (self.bound + unsettled) / 2
             elif self.fine == 0 and self.seconds - self.bound <= NEAR * self.seconds:
                 limit = self.seconds - NANOSECOND
             else:
                 low = max(self.bound, unsettled)
-                limit = low + SHARE * (self.seconds - low)
+                limit = low + share * (self.seconds - low)
         self.steps += descent.steps
 
     def _settle(self, propagation: Propagation) -> None:

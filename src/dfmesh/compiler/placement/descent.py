@@ -19,12 +19,12 @@ FAILED = 0.2
 """By how much a failed choice makes a variable more urgent, as a share."""
 
 TRIED = 3
-"""Sites of a variable that are tried before the limit is raised, once the work is done."""
+"""Sites of a variable that are tried before the limit is raised, once there is no more patience."""
 
 RAISE = 0.002
 """Share by which the limit is raised at first where no site keeps it; twice as much each time after."""
 
-COMPLETED = frozenset({0, 8, *(2**power for power in range(5, 20))})
+COMPLETED = frozenset({0, *(2**power for power in range(3, 20, 2))})
 """Numbers of fixed variables at which completing is tried."""
 
 
@@ -81,38 +81,42 @@ class Descent:
         self._order = order
         self._urgency = [1.0] * len(order)
         self._stack: list[_Choice] = []
-        self._end = self._last_end = 0
+        self._patient_until = self._end = 0
 
-    def within(self, limit: float, ceiling: float, work: int) -> Outcome:
+    def within(self, limit: float, ceiling: float, patience: int, work: int) -> Outcome:
         """Look for a placement within a limit.
 
         Args:
             limit: Seconds.
             ceiling: Seconds; placements that take as long are of no use.
-            work: After how much of it, by the propagation's count, the limit is raised where a choice fails; after
-                twice as much the descent ends.
+            patience: After how much work, by the propagation's count, the limit is raised where choices fail, instead
+                of taking back earlier ones.
+            work: After how much the descent ends.
         """
         propagation = self.propagation
         if not propagation.begin(limit):
             return Outcome(None, proven=True)
+        self._patient_until = propagation.work + patience
         self._end = propagation.work + work
-        self._last_end = self._end + work
         self._stack = []
-        completed = -1
+        completed, spare = -1, None
         while True:
             depth = len(self._stack)
             if depth in COMPLETED and depth > completed:
                 completed = depth
                 chosen = self.completed()
-                if chosen is not None and self._problem.seconds(chosen) <= propagation.limit:
+                seconds = np.inf if chosen is None else self._problem.seconds(chosen)
+                if seconds <= propagation.limit:
                     return Outcome(chosen, proven=False)
+                if seconds < ceiling:
+                    spare, ceiling = chosen, seconds
             variable = self._next()
             if variable is None:
                 return Outcome(propagation.chosen(), proven=False)
             best = self._options(variable)
             self._stack.append(_Choice(variable, best, best[::-1], propagation.state))
             if not self._choose(ceiling):
-                return Outcome(None, proven=not self._stack)
+                return Outcome(spare, proven=not self._stack)
             completed = min(completed, len(self._stack) - 1)
 
     def _next(self) -> int | None:
@@ -149,15 +153,15 @@ class Descent:
         while self._stack:
             choice = self._stack[-1]
             propagation.state = choice.state
-            is_late = propagation.work >= self._end
-            if propagation.work >= self._last_end:
+            is_patient = propagation.work < self._patient_until
+            if propagation.work >= self._end:
                 return False
-            if choice.left and not (is_late and len(choice.best) - len(choice.left) >= TRIED):
+            if choice.left and (is_patient or len(choice.best) - len(choice.left) < TRIED):
                 self.steps += 1
                 if propagation.choose(choice.variable, choice.left.pop()):
                     return True
                 self._urgency[choice.variable] += FAILED
-            elif not is_late:
+            elif is_patient:
                 self._stack.pop()
             elif not choice.best or propagation.limit * (1 + share) >= ceiling:
                 return False

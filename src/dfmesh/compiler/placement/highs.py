@@ -40,8 +40,6 @@ SETTINGS = {
     "mip_feasibility_tolerance": TOLERANCE,
     "mip_rel_gap": 0.0,
     "mip_abs_gap": BEYOND / 10,
-    "mip_heuristic_effort": 0.0,
-    "mip_heuristic_run_feasibility_jump": False,
 }
 
 
@@ -53,12 +51,14 @@ class Relaxed:
         bound: What every placement among the choices is charged at the least.
         dear: What each choice adds to it at the least.
         share: How much of each choice the relaxation takes.
+        likeliest: Site of each variable that it takes most of.
         work: About how long a round of cuts takes in the same program: rows times steps of the simplex method.
     """
 
     bound: int
     dear: Whole
     share: Floats
+    likeliest: list[int]
     work: int
 
 
@@ -102,19 +102,24 @@ def relax(program: Program) -> Relaxed:
     prices = np.array(solution.row_dual if solution.dual_valid else [0.0] * rows) * scale
     bound, dear = program.certified(np.nan_to_num(prices, posinf=0.0, neginf=0.0))
     share = np.array(solution.col_value if solution.value_valid else np.zeros(len(program.costs)))
-    return Relaxed(bound, dear, share[: len(dear)], rows * highs.getInfo().simplex_iteration_count)
+    steps = highs.getInfo().simplex_iteration_count
+    return Relaxed(bound, dear, share[: len(dear)], _sites(program, share), rows * steps)
 
 
-def solve(program: Program, looks: int) -> Solved:
+def solve(program: Program, looks: int, *, heuristics: bool) -> Solved:
     """Solve a program with whole choices.
 
     Args:
         program: The program.
+        heuristics: Whether placements are looked for before they are found on the way to the proof.
         looks: How often HiGHS may look at whether it shall go on: some times per round of cuts and branch.
     """
     highspy = _highs()
     highs, scale = _loaded(program, whole=True)
     # It gets no placement to begin with: the presolve of HiGHS 1.16 can change what that costs, and then finds nothing.
+    if not heuristics:
+        highs.setOptionValue("mip_heuristic_effort", 0.0)
+        highs.setOptionValue("mip_heuristic_run_feasibility_jump", False)
     left = [looks]
 
     def look(kind: object, message: str, out: object, into: Any, own: object) -> None:

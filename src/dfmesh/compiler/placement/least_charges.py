@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dfmesh.compiler.placement.attempt import Attempt
+from dfmesh.compiler.placement.attempt import MANY, Attempt
 from dfmesh.compiler.placement.charges import Charges
 from dfmesh.compiler.placement.messages import Messages
 from dfmesh.compiler.placement.problem import Flags
@@ -22,7 +22,8 @@ def least_charges(
 ) -> tuple[list[int], int, bool]:
     """Give a placement of least charges within a limit of seconds, a lower bound, and whether it is proven."""
     problem = attempt.problem
-    chosen = attempt.scheduler.improve(chosen, Neighbours(problem, charges), limit, attempt.effort.sweeps)
+    sweeps = attempt.effort.sweeps // (2 if len(problem.variable) > MANY else 1)
+    chosen = attempt.scheduler.improve(chosen, Neighbours(problem, charges), limit, sweeps)
     total = charges.total(problem, chosen)
     domain = attempt.windows.tighten(attempt.domain, limit)
     if domain is None:

@@ -13,8 +13,8 @@ from dfmesh.compiler.placement.propagation import Propagation
 from dfmesh.compiler.placement.search import Search
 from dfmesh.compiler.placement.windows import NANOSECOND
 
-FINE = 0.001
-"""Gap, as a share, below which it is not worth more work in problems too large for a search tree."""
+FINE, COARSE = 0.001, 0.002
+"""Gap, as a share, below which it is not worth more work in problems too large for a search tree, and for `MANY`."""
 
 WORK = 5
 """Edges that may be updated per step of the effort."""
@@ -34,16 +34,18 @@ def least_seconds(attempt: Attempt) -> tuple[list[int], float, bool]:
     if chosen is None or not problem.allows(chosen):
         chosen = some_placement(problem, domain)
     chosen = _hasten(attempt, chosen)
+    bound, work, fine = windows.bound(domain, heads, tails), WORK * attempt.effort.steps, FINE
+    if len(problem.variable) > MANY:
+        work, fine = int(LESS * work), COARSE
     closing = Closing(
         problem,
         chosen,
         problem.seconds(chosen),
-        windows.bound(domain, heads, tails),
+        bound,
         lambda plan: _hasten(attempt, plan),
-        fine=0.0 if attempt.searched else FINE,
+        fine=0.0 if attempt.searched else fine,
     )
-    work = WORK * attempt.effort.steps
-    closing.run(propagation, order, work=int(LESS * work) if len(problem.variable) > MANY else work)
+    closing.run(propagation, order, work=work)
     attempt.steps += closing.steps
     is_proven = closing.seconds <= closing.bound + NANOSECOND / 2
     return closing.chosen, closing.seconds if is_proven else min(closing.bound, closing.seconds), is_proven

@@ -6,7 +6,6 @@ every placement takes the same time, and often ways part and join in an order th
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import replace
 
 import numpy as np
@@ -30,21 +29,33 @@ def without_needless_edges(problem: Problem) -> Problem:
 
 
 class _Needed:
+    """Sets of nodes are whole numbers, a bit for each node."""
+
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._alive = [np.flatnonzero(problem.domain[variable]) for variable in problem.variable]
-        self._leads_to = _descendants(problem)
-        self._left_out: set[int] = set()
+        self._edge = {
+            pair: edge for edge, pair in enumerate(zip(problem.source.tolist(), problem.target.tolist(), strict=True))
+        }
+        count = len(problem.variable)
+        self._after, self._on_the_way = [0] * count, [0] * count
+        for node, incoming in enumerate(problem.incoming):
+            self._on_the_way[node] = 1 << node
+            for _, source in incoming:
+                self._after[source] |= 1 << node
+                self._on_the_way[node] |= self._on_the_way[source]
 
     def needed(self) -> Flags:
         """Tell for each edge whether it is to be kept."""
-        problem, own = self._problem, self._problem.variable
-        for edge, (source, target) in enumerate(zip(problem.source.tolist(), problem.target.tolist(), strict=True)):
-            others = len(problem.incoming[target]) > 1 and len(problem.outgoing[source]) > 1
-            if others and own[source] != own[target] and self._is_needless(edge, source, target):
-                self._left_out.add(edge)
-        needed = np.ones(len(problem.source), np.bool_)
-        needed[list(self._left_out)] = False
+        own, needed = self._problem.variable, np.ones(len(self._edge), np.bool_)
+        for (source, target), edge in self._edge.items():
+            others = self._after[source] & self._on_the_way[target] & ~(1 << target)
+            if others and own[source] != own[target]:
+                self._after[source] ^= 1 << target
+                if self._is_needless(edge, source, target):
+                    needed[edge] = False
+                else:
+                    self._after[source] ^= 1 << target
         return needed
 
     def _is_needless(self, edge: int, source: int, target: int) -> bool:
@@ -52,37 +63,30 @@ class _Needed:
         problem, alive = self._problem, self._alive
         most = float(problem.delay[edge][np.ix_(alive[source], alive[target])].max())
         starts: dict[int, Floats] = {source: np.zeros(len(alive[source]))}
-        waiting, visited = [source], 0
-        while waiting and visited < VISITED:
-            node = heapq.heappop(waiting)
-            visited += 1
+        waiting = 1 << source
+        for _ in range(VISITED):
+            node = _first(waiting)
             if node == target:
                 return float(starts[node].min()) >= most
-            ends = starts[node] if node == source else starts[node] + problem.compute[node][alive[node]]
-            if node != source and float(ends.min()) >= most:
-                return True
-            for other, after in problem.outgoing[node]:
-                if other == edge or other in self._left_out:
-                    continue
-                if after != target and not self._leads_to[after] >> target & 1:
-                    continue
-                delay = problem.delay[other][alive[node]][:, alive[after]]
-                arrivals = (ends[:, None] + delay).min(0)
-                if after in starts:
-                    arrivals = np.maximum(arrivals, starts[after])
-                else:
-                    heapq.heappush(waiting, after)
-                starts[after] = arrivals
+            waiting ^= 1 << node
+            ends = starts[node]
+            if node != source:
+                ends = ends + problem.compute[node][alive[node]]
+                if float(ends.min()) >= most:
+                    return True
+            following = self._after[node] & self._on_the_way[target]
+            waiting |= following
+            while following:
+                after = _first(following)
+                following ^= 1 << after
+                delay = problem.delay[self._edge[node, after]]
+                arrivals = (ends[:, None] + delay[alive[node]][:, alive[after]]).min(0)
+                starts[after] = np.maximum(arrivals, starts[after]) if after in starts else arrivals
         return False
 
 
-def _descendants(problem: Problem) -> list[int]:
-    """Give for each node those that depend on it, as bits."""
-    found = [0] * len(problem.variable)
-    for node in reversed(range(len(found))):
-        for _, after in problem.outgoing[node]:
-            found[node] |= found[after] | 1 << after
-    return found
+def _first(nodes: int) -> int:
+    return (nodes & -nodes).bit_length() - 1
 
 
 __all__ = ["without_needless_edges"]

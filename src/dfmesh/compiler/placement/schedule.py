@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import numpy as np
 
 from dfmesh.compiler.placement.charges import Charges
 from dfmesh.compiler.placement.critical import rerouted
-from dfmesh.compiler.placement.problem import Flags, Floats, Indices, Problem, Whole
-from dfmesh.compiler.placement.windows import NANOSECOND, TOLERANCE, Joins
-
-JOINED = 4_000
-"""Nodes between a fork and its joins that are looked at again at most because a join was decided."""
+from dfmesh.compiler.placement.problem import Flags, Floats, Problem, Whole
+from dfmesh.compiler.placement.windows import NANOSECOND, TOLERANCE
 
 CRITICAL = 0.95
 """Share of the longest path from which on a path is worth shortening."""
@@ -37,6 +36,7 @@ class Neighbours:
             self.sent[shipment.source].append(number)
             for consumer in shipment.consumers:
                 self.taken[consumer].append(number)
+        self._where = [itemgetter(*shipment.consumers) for shipment in problem.shipments]
 
     def at(self, variable: int, chosen: list[int], *, but: int = -1) -> Whole:
         """Give the charge of a variable and of all it takes and sends, for each of its sites.
@@ -52,14 +52,23 @@ class Neighbours:
             start = chosen[shipments[number].source]
             if start >= 0 and number != but:
                 row = charges.sending(number, start)
-                there = [chosen[consumer] for consumer in shipments[number].consumers if consumer != variable]
-                row[[site for site in there if site >= 0]] = 0
+                row[self._taken_to(number, variable, chosen)] = 0
                 charge += row
         for number in self.sent[variable]:
             ends = sorted({chosen[consumer] for consumer in shipments[number].consumers} - {-1})
             if ends:
                 charge += charges.between(number, self._everywhere, np.array(ends, np.intp)).sum(1)
         return charge
+
+    def _taken_to(self, number: int, variable: int, chosen: list[int]) -> list[int]:
+        """Give the sites to which a shipment goes for others than one of those who take it."""
+        if len(self.problem.shipments[number].consumers) == 1:
+            return []
+        there = self._where[number](chosen)
+        sites = set(there)
+        if there.count(chosen[variable]) == 1:
+            sites.discard(chosen[variable])
+        return list(sites - {-1})
 
 
 def allowed_sites(problem: Problem, rules: list[list[tuple[int, Flags]]], variable: int, chosen: list[int]) -> Flags:
@@ -91,24 +100,14 @@ class Scheduler:
         self.problem = problem
         self._rules = rules_of(problem)
 
-    def dive(
-        self,
-        domain: Flags,
-        heads: Floats,
-        tails: Floats,
-        limit: float,
-        neighbours: Neighbours | None = None,
-        joins: Joins | None = None,
-    ) -> list[int] | None:
-        """Fix variable by variable where the whole ends first, as far as can be seen.
+    def dive(self, domain: Flags, heads: Floats, tails: Floats, neighbours: Neighbours) -> list[int] | None:
+        """Fix variable by variable where it is charged least, then where the whole ends first, as far as can be seen.
 
         Args:
             domain: Sites to choose from.
             heads: Least ends in those domains.
             tails: Least times that follow.
-            limit: Seconds within which less charge is preferred to less time.
-            neighbours: What is charged; None if only time counts.
-            joins: Where ways from a node join again; that is decided together with the node.
+            neighbours: What is charged.
 
         Returns:
             Site of each variable; None if a residency rule left no site for one of them.
@@ -117,8 +116,6 @@ class Scheduler:
         chosen = [-1] * len(problem.members)
         ends: list[float | None] = [None] * len(problem.variable)
         busy = np.zeros(len(problem.sites))
-        domain, tails = domain.copy(), tails.copy()
-        joined = 0
         for variable, members in enumerate(problem.members):
             allowed = allowed_sites(problem, self._rules, variable, chosen)
             may = domain[variable] & allowed
@@ -129,35 +126,13 @@ class Scheduler:
             longest = np.maximum.reduce([rows[node] + tails[node] for node in members])
             if problem.limited:
                 longest = np.maximum(longest, busy + problem.load[variable])
-            site = _pick(sites, longest, limit, None if neighbours is None else neighbours.at(variable, chosen))
+            charge = neighbours.at(variable, chosen)
+            site = int(sites[np.lexsort((longest[sites], charge[sites]))[0]])
             chosen[variable] = site
             busy[site] += problem.load[variable, site]
             for node in members:
                 ends[node] = rows[node][site].item()
-                for join, between in reversed((joins or {}).get(node, [])):  # The farthest first.
-                    if chosen[problem.variable[join]] < 0 and joined < JOINED:
-                        joined += self._decide(node, join, rows[node][site] + between[site], domain, tails)
         return chosen
-
-    def _decide(self, start: int, join: int, ends: Floats, domain: Flags, tails: Floats) -> int:
-        """Decide where ways from a node join, and note what that means for the nodes between them; tell how many."""
-        problem = self.problem
-        variable = problem.variable[join]
-        site = np.where(domain[variable], ends + tails[join], np.inf).argmin()
-        domain[variable] = np.arange(len(problem.sites)) == site
-        between: set[int] = set()
-        todo = [join]
-        while todo:
-            for _, source in problem.incoming[todo.pop()]:
-                if source != start and source not in between:
-                    between.add(source)
-                    todo.append(source)
-        for node in sorted(between, reverse=True):
-            for edge, target in problem.outgoing[node]:
-                there = np.flatnonzero(domain[problem.variable[target]])
-                rest = problem.compute[target, there] + tails[target, there]
-                tails[node] = np.maximum(tails[node], (problem.delay[edge][:, there] + rest).min(1))
-        return len(between)
 
     def _rows(self, variable: int, chosen: list[int], ends: list[float | None], heads: Floats) -> dict[int, Floats]:
         """Give the ends of a variable's nodes at each site, given the others' sites."""
@@ -287,15 +262,6 @@ def _move(here: int, may: Flags, late: Floats, charge: Whole | None, limit: floa
     cheaper = may & (charge < charge[here]) & (late <= limit + TOLERANCE)
     sites = np.flatnonzero(cheaper)
     return int(sites[charge[sites].argmin()]) if len(sites) else here
-
-
-def _pick(sites: Indices, longest: Floats, limit: float, charge: Whole | None) -> int:
-    if charge is not None:
-        within = sites[longest[sites] <= limit + TOLERANCE]
-        if len(within):
-            order = np.lexsort((longest[within], charge[within]))
-            return int(within[order[0]])
-    return int(sites[longest[sites].argmin()])
 
 
 __all__ = ["Neighbours", "Scheduler"]

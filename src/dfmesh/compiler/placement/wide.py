@@ -74,7 +74,7 @@ def _first(problem: Problem) -> list[int] | None:
     propagation = Propagation(problem, [np.flatnonzero(may) for may in problem.domain])
     if not propagation.begin(np.inf):
         return None
-    return Descent(propagation, list(range(len(problem.members)))).within(np.inf, np.inf, WORK).chosen
+    return Descent(propagation, list(range(len(problem.members)))).within(np.inf, np.inf, WORK, WORK).chosen
 
 
 def _least_seconds(problem: Problem, narrow: Problem, listed: Flags, first: list[int]) -> tuple[list[int], float]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dfmesh.config import CacheConfig, SecretsVaultConfig
+from dfmesh.config.federation_folder import federation_folder
 from dfmesh.engine.adapters.hidden_secrets import HIDDEN_SECRETS
 from dfmesh.engine.adapters.storage import StoragePath, storage_directory
 
@@ -124,7 +125,8 @@ class Site:
         """
         config = self.cache_config
         local = config.protocol in ("file", "local")
-        base = config.base_path or (self._user_cache() if local else f"/{self.federation_name}/{self.name}")
+        folder = f"{federation_folder(self.federation_name)}/{self.name}"
+        base = config.base_path or (f"{_user_cache()}/{folder}" if local else f"/{folder}")
         if local:
             base = str(self.directory / Path(base).expanduser())
         path = f"{base.rstrip('/')}/{os.fspath(subpath)}" if subpath else base
@@ -132,14 +134,14 @@ class Site:
             _close_to_others(Path(base))
         return storage_directory(config.protocol, config.storage_options, path)
 
-    def _user_cache(self) -> str:
-        home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-        return os.path.join(home, "dfmesh", self.federation_name, self.name)
-
     @contextmanager
     def telemetry_span(self, name: str, attributes: Mapping[str, Any] | None = None) -> Iterator[None]:
         """Mark a part of an adapter's work. dfmesh measures calls by itself; DFM adapters may use this."""
         yield None
+
+
+def _user_cache() -> str:
+    return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "dfmesh")
 
 
 def _close_to_others(directory: Path) -> None:

@@ -223,7 +223,6 @@ UpMessage = (
     | OwnerLeft
 )
 
-Request = ListJobs | AttachJob | DetachJob | StopJob | ForgetJob | ReadLog | Settle | StopHost
 Answer = JobList | JobAttached | Done | Refused
 
 

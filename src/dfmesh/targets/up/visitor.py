@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from dfmesh.engine.message_parts import Failure
 from dfmesh.engine.messages import (
@@ -28,7 +28,6 @@ from dfmesh.targets.up.messages import (
     DetachJob,
     Done,
     ForgetJob,
-    JobAttached,
     JobList,
     ListJobs,
     ReadLog,
@@ -37,26 +36,13 @@ from dfmesh.targets.up.messages import (
     StopHost,
     StopJob,
 )
-from dfmesh.targets.up.streams import JournalStream, LogStream, Stream
+from dfmesh.targets.up.streams import LogStream, Stream
 from dfmesh.targets.wire import Codec, WireError
 
+if TYPE_CHECKING:
+    from dfmesh.targets.up.host import Host
+
 _log = logging.getLogger("dfmesh.up")
-
-
-class Jobs(Protocol):
-    """What a visitor needs of the host."""
-
-    def entries(self) -> tuple[Any, ...]: ...  # noqa: D102
-    def submit(self, message: SubmitJob, owner: int) -> HostedJob: ...  # noqa: D102
-    def find(self, prefix: str) -> str: ...  # noqa: D102
-    def running(self, job: str) -> HostedJob | None: ...  # noqa: D102
-    def attached(self, job: str, number: int) -> JobAttached: ...  # noqa: D102
-    def journal(self, job: str, number: int, on_news: Any) -> JournalStream: ...  # noqa: D102
-    def lines(self, number: int, job: str, on_news: Any, *, follow: bool) -> LogStream: ...  # noqa: D102
-    def forget(self, job: str) -> None: ...  # noqa: D102
-    def discover(self, visitor: Visitor, message: Discover) -> None: ...  # noqa: D102
-    def left(self, visitor: Visitor) -> None: ...  # noqa: D102
-    def stop(self) -> None: ...  # noqa: D102
 
 
 class Visitor:
@@ -66,18 +52,18 @@ class Visitor:
         pid: Process id of the client; 0 if the system does not say.
     """
 
-    def __init__(self, jobs: Jobs, codec: Codec, greeting: bytes) -> None:
+    def __init__(self, host: Host, codec: Codec, greeting: bytes) -> None:
         """Wait for a client.
 
         Args:
-            jobs: The host.
+            host: The host.
             codec: Of the messages.
             greeting: What a client is greeted with.
         """
         self.pid = 0
         self.channel = Channel(codec, self._receive, self._gone, on_connected=self._connected)
         self._greeting = greeting
-        self._jobs = jobs
+        self._host = host
         self._own: dict[str, HostedJob] = {}
         self._streams: dict[tuple[str, int], Stream] = {}
         self._ready: dict[tuple[str, int], None] = {}
@@ -102,11 +88,11 @@ class Visitor:
                 if own is not None:
                     own.take(message)
             case CancelJob():
-                job = self._jobs.running(message.job)
+                job = self._host.running(message.job)
                 if job is not None:
                     job.take(message)
             case ReportProgress():
-                job = self._jobs.running(message.job)
+                job = self._host.running(message.job)
                 if job is None:
                     self.progress(Progress(message.job, ()))
                 else:
@@ -114,14 +100,14 @@ class Visitor:
             case SubmitJob():
                 self._submit(message)
             case Discover():
-                self._jobs.discover(self, message)
+                self._host.discover(self, message)
             case _:
                 self._request(message)
 
     def _submit(self, message: SubmitJob) -> None:
         job = None
         try:
-            job = self._jobs.submit(message, self.pid)
+            job = self._host.submit(message, self.pid)
             self._follow(job.job, 0)
         except (SessionError, OSError) as error:
             failure = Failure("", "submit", "", (), "", "JobRefused", str(error))
@@ -146,32 +132,32 @@ class Visitor:
                 self._write_down()
                 return Done("", number)
             case ListJobs(number=number):
-                return JobList("", number, self._jobs.entries())
+                return JobList("", number, self._host.entries())
             case AttachJob(job=prefix, number=number):
-                self._attach(self._jobs.find(prefix), number)
+                self._attach(self._host.find(prefix), number)
                 return None
             case DetachJob(job=job, number=number, attached=attached):
                 self._write_down()
                 self._end_stream((job, attached))
                 return Done(job, number)
             case StopJob(job=prefix, number=number, reason=reason):
-                job = self._jobs.find(prefix)
-                running = self._jobs.running(job)
+                job = self._host.find(prefix)
+                running = self._host.running(job)
                 if running is None:
                     raise SessionError(f"job {job} is over already")
                 running.take(CancelJob(job, reason))
                 return Done(job, number)
             case ForgetJob(job=prefix, number=number):
-                job = self._jobs.find(prefix)
-                self._jobs.forget(job)
+                job = self._host.find(prefix)
+                self._host.forget(job)
                 return Done(job, number)
             case ReadLog(job=prefix, number=number, follow=follow):
-                job = self._jobs.find(prefix) if prefix else ""
+                job = self._host.find(prefix) if prefix else ""
                 key = ("", number)
-                self._add_stream(key, self._jobs.lines(number, job, partial(self._wake, key), follow=follow))
+                self._add_stream(key, self._host.lines(number, job, partial(self._wake, key), follow=follow))
                 return None
             case StopHost(number=number):
-                self._jobs.stop()
+                self._host.stop()
                 return Done("", number)
         raise WireError(f"a {type(message).__name__} message is not for a host")
 
@@ -181,7 +167,7 @@ class Visitor:
             job.journal.submission.flush()
 
     def _attach(self, job: str, number: int) -> None:
-        self._say(self._jobs.attached(job, number))
+        self._say(self._host.attached(job, number))
         self._follow(job, number)
 
     # What it gets
@@ -207,7 +193,7 @@ class Visitor:
 
     def _follow(self, job: str, number: int) -> None:
         key = (job, number)
-        self._add_stream(key, self._jobs.journal(job, number, partial(self._wake, key)))
+        self._add_stream(key, self._host.journal(job, number, partial(self._wake, key)))
 
     def _add_stream(self, key: tuple[str, int], stream: Stream) -> None:
         self._end_stream(key)
@@ -257,7 +243,7 @@ class Visitor:
         self._release()
         for job in self._own.values():
             job.owner_left()
-        self._jobs.left(self)
+        self._host.left(self)
 
     def _release(self) -> None:
         self._pumping.cancel()
