@@ -1,6 +1,6 @@
 """Placement: how often it is optimal, how good its certificates are, how long it takes.
 
-    .venv/bin/python benchmarks/placement.py [--quick] [--proofs | --gaps | --wide]
+    .venv/bin/python benchmarks/placement.py [--quick] [--proofs | --gaps | --compiler | --wide]
 
 Prints three tables in Markdown: small random problems against exhaustive search, with nv-dfm-core beside where its
 environment is there (`benchmarks/run.py --peers nv-dfm-core` makes it); the sizes that are promised; and the passes of
@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ sys.path.insert(0, str(HERE.parent / "tests" / "placement"))
 
 from environments import installed_python  # noqa: E402
 from nv_dfm_core_cases import setup as nv_dfm_core  # noqa: E402
-from placement_problems import SHAPES, Stated, best, cost, make  # noqa: E402
+from placement_problems import SHAPES, Stated, best, cost, make, sources_of  # noqa: E402
 
 from dfmesh import BestOf, FederationConfig, Pipeline, Yield  # noqa: E402
 from dfmesh.compiler import Costs, compile_pipeline, lower, route, validate  # noqa: E402
@@ -223,7 +224,7 @@ def proofs(seeds: int, first_seed: int, objectives: list[Objective]) -> None:
     print("\n60 operations over 10 sites; processor times of placing alone\n")
     print("| possible | shape | objective | gap 0 | worst gap | median | slowest |")
     print("|---|---|---|---|---|---|---|")
-    for candidates in (3, 10):
+    for candidates in (3, 10, None):
         for objective in objectives:
             for shape in SHAPES:
                 found, times = [], []
@@ -232,7 +233,7 @@ def proofs(seeds: int, first_seed: int, objectives: list[Objective]) -> None:
                     begin = time.process_time()
                     found.append(placed(stated, objective).certificate.gap)
                     times.append((time.process_time() - begin) * 1000)
-                which = "all" if candidates == 10 else candidates
+                which = {3: "3", 10: "all", None: "1 to all"}[candidates]
                 print(
                     f"| {which} | {shape} | {objective.value} | {sum(gap == 0 for gap in found)} of {seeds} |"
                     f" {max(found):.2%} | {statistics.median(times):.0f} ms | {max(times):.0f} ms |",
@@ -243,8 +244,8 @@ def proofs(seeds: int, first_seed: int, objectives: list[Objective]) -> None:
 # The whole compiler
 
 
-def large_federation(folder: Path, sites: int, links: int | None = None) -> FederationConfig:
-    """Make one; links: how many of each site's links are declared, None for all."""
+def large_federation(folder: Path, sites: int, links: int | None = None, possible: int = 4) -> FederationConfig:
+    """Make one; links: how many of each site's links are declared, None for all; possible: sites per operation."""
     draw = random.Random(7)
     names = [f"site{index}" for index in range(sites)]
     operations = {f"op.N{index}": {"parameters": {"x": {}, "y": {}}} for index in range(60)}
@@ -257,7 +258,7 @@ def large_federation(folder: Path, sites: int, links: int | None = None) -> Fede
         }
         document["sites"][name] = {"interface": {}, "send-cost": sends}
     for operation in operations:
-        for name in draw.sample(names, 4):
+        for name in draw.sample(names, possible):
             timing = {"fixed-time": draw.uniform(0, 2), "fixed-size": draw.randint(1_000, 10_000_000)}
             document["sites"][name]["interface"][operation] = {"adapter": "builtins.dict", "compute-cost": timing}
     path = folder / "large.dfm.yaml"
@@ -279,7 +280,41 @@ def large_pipeline(config: FederationConfig, count: int) -> Pipeline:
     return pipeline
 
 
+def shaped_pipeline(config: FederationConfig, shape: str, count: int) -> Pipeline:
+    """Make one of the shapes of the other tables; its last ten values are results."""
+    draw = random.Random(shape)
+    made: list[Any] = []
+    with Pipeline() as pipeline:
+        for index in range(count - 10):
+            sources = [made[source] for source in sources_of(draw, shape, index, count - 10)]
+            operation = getattr(config.ops.op, f"N{draw.randrange(60)}")
+            made.append(operation(x=sources, y=1, site=BestOf()))
+        for value in made[-10:]:
+            Yield(value)
+    return pipeline
+
+
 def whole_compiler(repeats: int) -> None:
+    shapes(repeats)
+    passes_of_the_compiler(repeats)
+
+
+def shapes(repeats: int) -> None:
+    """The whole compiler on pipelines of each shape."""
+    print("\n1,000 statements over 20 sites, the whole compiler; processor times, best of", repeats, "\n")
+    print("| possible | shape | compile_pipeline | gap |", "|---|---|---|---|", sep="\n")
+    for possible in (4, 20):
+        with tempfile.TemporaryDirectory() as folder:
+            config = large_federation(Path(folder), 20, possible=possible)
+        home = next(iter(config.sites))
+        for shape in SHAPES:
+            pipeline = shaped_pipeline(config, shape, 1_000)
+            run = partial(compile_pipeline, pipeline, config, home)
+            seconds, gap = min(timed(run) for _ in range(repeats)), run().placement.certificate.gap
+            print(f"| {possible} | {shape} | {seconds * 1000:.0f} ms | {gap:.2%} |", flush=True)
+
+
+def passes_of_the_compiler(repeats: int) -> None:
     print("\n1,000 statements over 20 sites, the whole compiler; best of", repeats, "\n")
     with tempfile.TemporaryDirectory() as folder:
         config = large_federation(Path(folder), 20)
@@ -330,6 +365,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer problems")
     parser.add_argument("--gaps", action="store_true", help="only the gaps at 500 operations over 50 sites")
     parser.add_argument("--proofs", action="store_true", help="only how many of 60 operations over 10 sites are proven")
+    parser.add_argument("--compiler", action="store_true", help="only the compiler for 1,000 operations over 20 sites")
     parser.add_argument("--wide", action="store_true", help="only the compiler for 3,000 sites")
     parser.add_argument(
         "--objective", type=Objective, metavar="time|bytes|money", help="of gaps and proofs; all by default"
@@ -344,6 +380,9 @@ def main() -> None:
         return
     if given.gaps:
         gaps(1 if quick else 3, given.first_seed, objectives)
+        return
+    if given.compiler:
+        whole_compiler(2 if quick else 5)
         return
     if given.wide:
         wide_compiler()

@@ -161,7 +161,7 @@ def make(
     draw = maker.random
     made: list[int] = []
     for index in range(nodes):
-        sources = [made[number] for number in _sources(draw, shape, index, nodes)]
+        sources = [made[number] for number in sources_of(draw, shape, index, nodes)]
         free = not plain and index > 0 and draw.random() < 0.2
         made.append(maker.free(sources) if free else maker.operation(sources, candidates))
         if not plain and sources and draw.random() < 0.1:
@@ -176,7 +176,8 @@ def make(
     return stated
 
 
-def _sources(draw: random.Random, shape: str, index: int, nodes: int) -> list[int]:
+def sources_of(draw: random.Random, shape: str, index: int, nodes: int) -> list[int]:
+    """Give the earlier operations that one of a shape takes something from."""
     if index == 0:
         return []
     match shape:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from placement_problems import SHAPES, best, cost, legal, make
 
-from dfmesh.compiler.placement import Objective, place, solver
+from dfmesh.compiler.placement import Objective, cheapest, place
+from dfmesh.compiler.placement.attempt import some_placement
 from dfmesh.compiler.placement.charges import charge
 from dfmesh.compiler.placement.cheapening import Cheapening
 from dfmesh.compiler.placement.hub_search import HubSearch, hubs_of
@@ -38,7 +39,7 @@ def test_the_bound_holds_whenever_the_search_ends(work: int) -> None:
     for seed in range(35):
         problem, least = problem_of(seed, SHAPES[seed % len(SHAPES)], 3 + seed % 4)
         charges = charge(problem, Objective.MONEY, tie_breaks=False)
-        first = solver.some_placement(problem, problem.domain)
+        first = some_placement(problem, problem.domain)
         standing = Cheapening(problem, charges, first, charges.total(problem, first))
         messages = Messages(problem, charges, list(range(len(problem.members))), problem.domain)
         hubs = hubs_of(problem)
@@ -73,7 +74,7 @@ def test_an_ascent_begins_where_messages_end() -> None:
 
 
 def test_without_a_search_tree_money_is_near_the_least(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solver, "SEARCHED", 0)
+    monkeypatch.setattr(cheapest, "SMALL", 0)
     monkeypatch.setattr("dfmesh.compiler.placement.cheapening.FEW_WAYS", 10**6)
     found = 0
     for seed in range(42):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from placement_problems import SHAPES, best, cost, legal, make
 
-from dfmesh.compiler.placement import Objective, place, solver
+from dfmesh.compiler.placement import Objective, cheapest, place
 from dfmesh.compiler.placement.charges import charge
 from dfmesh.compiler.placement.pair_smoothing import PairSmoothing, Shares
 from dfmesh.compiler.placement.problem import build
@@ -75,7 +75,7 @@ def test_with_some_sites_left_the_bound_is_of_placements_at_those() -> None:
 
 @pytest.mark.usefixtures("crowd")
 def test_without_a_search_money_is_near_the_least(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solver, "SEARCHED", 0)
+    monkeypatch.setattr(cheapest, "SMALL", 0)
     monkeypatch.setattr("dfmesh.compiler.placement.cheapening.FEW_ROUNDS", 1)
     found = looked_at = 0
     for seed in range(42):

@@ -40,7 +40,7 @@ def test_one_problem_of_a_thousand_over_twenty_is_within_a_hundredth(shape: str)
     assert placed(shape, 1_000, 20, 4).certificate.gap <= 0.01
 
 
-@pytest.mark.parametrize("shape", ["chain", "in-tree", "out-tree", "fan"])
+@pytest.mark.parametrize("shape", SHAPES)
 def test_five_hundred_that_may_be_at_any_of_fifty_sites_are_within_a_hundredth(shape: str) -> None:
     assert placed(shape, 500, 50, 50).certificate.gap <= 0.01
 

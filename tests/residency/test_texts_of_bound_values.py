@@ -52,7 +52,7 @@ def of_a_part(h: Any) -> None:
 
 
 def within_a_list(h: Any) -> None:
-    Yield(h.Add(a=[1, {"all": h.Patients()}], b=1))
+    Yield(h.Float(x=[1, {"all": h.Patients()}]))
 
 
 def enumerated(h: Any) -> None:

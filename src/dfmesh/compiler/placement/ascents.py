@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from dfmesh.compiler.placement.rounding import PAIRED_PART, PART, WHOLE, Care
+from dfmesh.compiler.placement.rounding import PAIRED_PART, Care
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +22,6 @@ class Ascent:
         part: Variables of a part.
         doubtful: Share of the variables from which parts start.
         worthwhile: How much dearer than the best a site may look to be part of a placement, as such a share.
-        cares: How carefully placements are made as a whole; none to take the likeliest sites and move single variables.
         care: How carefully a part is.
     """
 
@@ -38,24 +35,9 @@ class Ascent:
     part: int
     doubtful: float
     worthwhile: float
-    cares: tuple[Care, ...]
     care: Care
 
 
-UNIFORM = Ascent(
-    3_000_000,
-    300,
-    0.1,
-    0.005,
-    again=80,
-    repeats=3,
-    parts=20,
-    part=35,
-    doubtful=0.6,
-    worthwhile=np.inf,
-    cares=WHOLE,
-    care=PART,
-)
 PAIRED = Ascent(
     7_000_000,
     200,
@@ -67,7 +49,6 @@ PAIRED = Ascent(
     part=35,
     doubtful=0.1,
     worthwhile=1.0,
-    cares=(),
     care=PAIRED_PART,
 )
 CONTINUED = replace(PAIRED, effort=9_000_000, rounds=150, warm=0.3, again=12)
@@ -81,4 +62,4 @@ BRANCH = replace(PAIRED, rounds=60, warm=1.0, cool=0.01)
 
 WHOLE_AMONG_FEW = Care(10, 20, 0.2, 0.02, 0.01, rough=False)
 
-__all__ = ["AMONG_FEW", "BRANCH", "CONTINUED", "PAIRED", "UNIFORM", "WHOLE_AMONG_FEW", "Ascent"]
+__all__ = ["AMONG_FEW", "BRANCH", "CONTINUED", "PAIRED", "WHOLE_AMONG_FEW", "Ascent"]

@@ -66,8 +66,10 @@ class Charges:
     @cached_property
     def is_uniform(self) -> bool:
         """Whether a shipment is charged the same between any two sites."""
-        elsewhere = ~np.eye(len(self.prices), dtype=np.bool_)
-        return len(np.unique(self.prices[elsewhere])) <= 1 and not self.prices.diagonal().any()
+        sites = len(self.prices)
+        price = self.prices[0, -1]
+        same = np.count_nonzero(self.prices == price)
+        return sites < 2 or bool(price > 0 and not self.prices.diagonal().any() and same == sites * (sites - 1))
 
     @cached_property
     def _is_small(self) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dfmesh.compiler.placement.ascents import CONTINUED, PAIRED, UNIFORM, Ascent
+from dfmesh.compiler.placement.ascents import CONTINUED, PAIRED, Ascent
 from dfmesh.compiler.placement.concentrating import LESS_WAYS, MOVES, concentrate, concentrate_where_free
 from dfmesh.compiler.placement.crowds import CROWD
 from dfmesh.compiler.placement.forests import MANY_TAKERS, Forests
@@ -16,9 +16,8 @@ from dfmesh.compiler.placement.messages import Messages
 from dfmesh.compiler.placement.pair_smoothing import PairSmoothing
 from dfmesh.compiler.placement.passing import FINE, pass_on
 from dfmesh.compiler.placement.problem import Flags, Whole
-from dfmesh.compiler.placement.rounding import Parts, improved, likeliest, rounded
+from dfmesh.compiler.placement.rounding import Parts, improved, likeliest
 from dfmesh.compiler.placement.schedule import Neighbours, Scheduler
-from dfmesh.compiler.placement.smoothing import Smoothing, is_uniform
 from dfmesh.compiler.placement.standing import Standing
 from dfmesh.compiler.placement.ways import is_paired, scale_of, ways_of
 
@@ -67,23 +66,12 @@ class Cheapening(Standing):
         """
         self._gather(domain)
         messages = Messages(self.problem, self.charges, order, domain)
-        if is_uniform(self.problem, self.charges):
-            self._run_uniform(messages, work)
-        elif is_paired(self.problem):
+        if is_paired(self.problem):
             self._run_paired(messages, work)
         else:
             starts = pass_on(self, messages, STAGE * STAGES, WORK * work)
             if not self.is_within(FINE):
                 self._replan(messages, [*starts, (self.total, self.chosen)], work)
-
-    def _run_uniform(self, messages: Messages, work: float) -> None:
-        pass_on(self, messages, FEW_ROUNDS, np.inf, spread=1)
-        if self.is_within(FINE):
-            return
-        smoothing = Smoothing.of(self.problem, self.charges, messages.domain())
-        self._smooth(smoothing, UNIFORM, float(np.median(smoothing.cost)) if smoothing.size else 1.0, work)
-        if not self.is_within(FINE):
-            self._replan(messages, [], work)
 
     def _run_paired(self, messages: Messages, work: float) -> None:
         problem, hubs = self.problem, hubs_of(self.problem)
@@ -136,20 +124,15 @@ class Cheapening(Standing):
             rounds = round((LAST if starts else REPLANNED) * work)
             self.consider(forests.improve(self.chosen, self.total, rounds)[0])
 
-    def _smooth(self, smoothing: Smoothing | PairSmoothing, ascent: Ascent, scale: float, work: float) -> None:
+    def _smooth(self, smoothing: PairSmoothing, ascent: Ascent, scale: float, work: float) -> None:
         """Raise the bound by a smoothed ascent, and make placements from what it tells."""
         rounds = min(ascent.rounds, round(ascent.effort * work) // max(smoothing.size, 1))
         bound, dear = smoothing.raised(rounds, ascent.warm * scale, ascent.cool * scale)
         self.note_bound(bound)
         parts = Parts(self.problem, np.maximum.reduceat(smoothing.weights, smoothing.starts), ascent.doubtful)
-        if isinstance(smoothing, PairSmoothing):
-            neighbours = Neighbours(self.problem, self.charges)
-            likely = Scheduler(self.problem).improve(likeliest(smoothing), neighbours, np.inf, MOVES)
-            self.consider(likely)
-            self._place_hub(smoothing, dear, ascent, scale, neighbours)
-        for care in ascent.cares:
-            whole = rounded(smoothing.restricted(dear <= ascent.worthwhile * scale), scale, care)
-            self.consider(whole)
+        neighbours = Neighbours(self.problem, self.charges)
+        self.consider(Scheduler(self.problem).improve(likeliest(smoothing), neighbours, np.inf, MOVES))
+        self._place_hub(smoothing, dear, ascent, scale, neighbours)
         for _ in range(ascent.repeats):
             keep = dear + bound < self.total
             keep |= smoothing.site == np.array(self.chosen, np.intp)[smoothing.variable]
@@ -160,11 +143,10 @@ class Cheapening(Standing):
             bound, dear = smoothing.raised(round(ascent.again * work), ascent.cool * scale, ascent.cool * scale / 4)
             # What was left out is dearer than the best placement.
             self.note_bound(bound)
-            if self.is_within(FINE if ascent.cares else ENOUGH):
+            if self.is_within(ENOUGH):
                 return
-            if not ascent.cares:
-                here = smoothing.site == np.array(self.chosen, np.intp)[smoothing.variable]
-                parts.look_at(-np.maximum.reduceat(np.where(here, dear, 0), smoothing.starts).astype(np.float64))
+            here = smoothing.site == np.array(self.chosen, np.intp)[smoothing.variable]
+            parts.look_at(-np.maximum.reduceat(np.where(here, dear, 0), smoothing.starts).astype(np.float64))
             trials = round(ascent.parts * work)
             start = self.chosen, self.total
             promising = dear <= ascent.worthwhile * scale

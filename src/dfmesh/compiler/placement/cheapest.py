@@ -21,7 +21,7 @@ from dfmesh.compiler.placement.messages import Messages
 from dfmesh.compiler.placement.passing import pass_on
 from dfmesh.compiler.placement.problem import Flags
 from dfmesh.compiler.placement.program import Program, program
-from dfmesh.compiler.placement.schedule import Neighbours
+from dfmesh.compiler.placement.schedule import Neighbours, Scheduler
 from dfmesh.compiler.placement.standing import Standing
 from dfmesh.compiler.placement.ways import ways_of
 
@@ -34,11 +34,17 @@ FEW = 3_000
 GATHERED = 64
 """Sites at which as much as possible is put together, for a look."""
 
-NEAR_WORK, WORK = 50_000_000, 400_000_000
-"""What HiGHS may do in rounds of cuts among the sites that a relaxation takes, and among all that are left."""
+NEAR_WORK = 120_000_000
+"""What HiGHS may do in rounds of cuts among the sites that a relaxation takes."""
 
-LEAST, MOST = 6, 2_000
+WORK, LESS_WORK = 500_000_000, 200_000_000
+"""The same among all sites that are left, if it came to its end there, and if not."""
+
+LEAST, MOST = 4, 2_000
 """How often it may look at whether it shall go on, at the least and at most; the first three come before any cut."""
+
+HARD = 5_000_000
+"""Work of one such round above which they lead to little: it is a hitting set problem, or nearly."""
 
 POPULAR = 24
 """Takers of a value from which on it is chosen anew to which sites it goes."""
@@ -52,6 +58,12 @@ PASSES = 3
 SMALL = 3_000
 """Choices up to which programs are solved though prices differ."""
 
+ENOUGH = 0.003
+"""Gap, as a share, that is small enough in larger ones."""
+
+LITTLE = 0.6
+"""Share of the choices that messages leave up to which a program follows in larger ones."""
+
 LESS = 0.4
 """Share of the effort for charges that is made for more than `MANY` nodes."""
 
@@ -62,28 +74,43 @@ class Cheapest(Standing):
 
     Attributes:
         domain: Sites that a placement that is charged no more than `chosen` may have, `[variable, site]`.
+        order: Of the variables, for messages.
+        sweeps: Variables that may be looked at to move them one by one, each time.
     """
 
     domain: Flags
+    order: list[int]
+    sweeps: int
 
-    def run(self, attempt: Attempt) -> None:
+    def run(self) -> None:
         """Look for the least charges and prove them."""
         self._gather()
         self.note_bound(int(np.where(self.domain, self.charges.own, self.total + 1).min(1).sum()))
         if self.domain.sum() > MANY_CHOICES:
-            self._pass_on(attempt)
-        self._improve(attempt, self.chosen)
+            self._pass_on()
+        self._improve(self.chosen)
         if self.is_within(0.0):
             return
         for ways in self._statements():
             stated = program(self.problem, self.charges, self.domain, ways)
             relaxed = relax(stated)
             self.note_bound(relaxed.bound)
-            can_go_on = self._place_near(attempt, stated, relaxed, ways)
+            work = self._place_near(stated, relaxed, ways)
             if self.is_within(0.0):
                 return
-        if can_go_on:
-            self._settle(program(self.problem, self.charges, self.domain, ways), relaxed.work)
+        if work:
+            self._settle(program(self.problem, self.charges, self.domain, ways), work // max(1, relaxed.work))
+
+    def approach(self) -> None:
+        """Do the same without going to the end, where messages leave little of a large problem."""
+        self._gather()
+        choices = self.domain.sum()
+        self._pass_on()
+        if not self.is_within(ENOUGH) and self.domain.sum() < LITTLE * choices:
+            stated = program(self.problem, self.charges, self.domain, 0)
+            relaxed = relax(stated)
+            self.note_bound(relaxed.bound)
+            self._place_near(stated, relaxed, 0)
 
     def _gather(self) -> None:
         """Look at the placements with all that may be there at one site."""
@@ -92,8 +119,8 @@ class Cheapest(Standing):
             there = self.domain[:, site].tolist()
             self.consider([site if may else known for known, may in zip(self.chosen, there, strict=True)])
 
-    def _pass_on(self, attempt: Attempt) -> None:
-        messages = Messages(self.problem, self.charges, attempt.free_order, self.domain)
+    def _pass_on(self) -> None:
+        messages = Messages(self.problem, self.charges, self.order, self.domain)
         pass_on(self, messages, PASSES, np.inf, spread=1)
         self.domain = messages.domain()
         self.domain[np.arange(len(self.chosen)), self.chosen] = True
@@ -105,40 +132,39 @@ class Cheapest(Standing):
         ways = ways_of(self.problem, self.domain)
         return (ways,) if ways <= FEW else (0, ways)
 
-    def _place_near(self, attempt: Attempt, stated: Program, relaxed: Relaxed, ways: int) -> bool:
-        """Place at sites that a relaxation takes, and rule out sites; tell whether that was done to the end."""
-        self._improve(attempt, relaxed.likeliest)
+    def _place_near(self, stated: Program, relaxed: Relaxed, ways: int) -> int:
+        """Place at sites that a relaxation takes, and rule out sites; give how much work more of that is worth."""
+        self._improve(relaxed.likeliest)
         if self.is_within(0.0):
-            return True
+            return 0
         near = _only(stated, relaxed.share > TAKEN, self.domain)
         near[np.arange(len(near)), self.chosen] = True
         among = program(self.problem, self.charges, near, ways)
-        looks = NEAR_WORK // max(1, relax(among).work)
-        is_whole = False
-        if looks >= LEAST:
-            solved = solve(among, min(looks, MOST), heuristics=True)
-            is_whole = self._try(solved) and solved.is_whole
-            if solved.chosen is not None and not is_whole:
-                self._improve(attempt, solved.chosen)
+        each, worth = relax(among).work, 0
+        if each <= HARD:
+            solved = solve(among, _looks(NEAR_WORK // max(1, each)), heuristics=True)
+            worth = WORK if self._try(solved) and solved.is_whole else LESS_WORK
+            if solved.chosen is not None and not solved.is_whole:
+                self._improve(solved.chosen)
         self.domain &= _only(stated, relaxed.dear + relaxed.bound <= self.total, self.domain)
-        return is_whole
+        return worth
 
-    def _improve(self, attempt: Attempt, chosen: list[int]) -> None:
+    def _improve(self, chosen: list[int]) -> None:
         """Move single variables, and choose anew to which sites values go that many take."""
-        neighbours, sweeps = Neighbours(self.problem, self.charges), attempt.effort.sweeps
+        neighbours, scheduler = Neighbours(self.problem, self.charges), Scheduler(self.problem)
         for number in [None, *self._popular()]:
             if number is not None:
                 chosen = resent(self.problem, neighbours, chosen, number)
-            chosen = attempt.scheduler.improve(chosen, neighbours, np.inf, sweeps)
+            chosen = scheduler.improve(chosen, neighbours, np.inf, self.sweeps)
             self.consider(chosen)
 
     def _popular(self) -> list[int]:
         takers = [len(shipment.consumers) for shipment in self.problem.shipments]
         return sorted((number for number, count in enumerate(takers) if count >= POPULAR), key=lambda n: -takers[n])[:3]
 
-    def _settle(self, stated: Program, work: int) -> None:
+    def _settle(self, stated: Program, looks: int) -> None:
         """Look for the best placement that is left."""
-        solved = solve(stated, _looks(WORK, work), heuristics=False)
+        solved = solve(stated, _looks(looks), heuristics=False)
         if self._try(solved):
             self.note_bound(solved.bound)
 
@@ -152,26 +178,31 @@ class Cheapest(Standing):
 
 def find_cheapest(attempt: Attempt, charges: Charges) -> Cheapest:
     """Give a placement of least charges, what it is charged, and a bound of that."""
-    problem, chosen = attempt.problem, attempt.start(charges)
+    problem, neighbours = attempt.problem, Neighbours(attempt.problem, charges)
+    chosen = attempt.scheduler.improve(attempt.start(charges), neighbours, np.inf, attempt.effort.sweeps)
     cheapest = Cheapest(
         problem=problem,
         charges=charges,
         chosen=chosen,
         total=charges.total(problem, chosen),
         domain=attempt.domain.copy(),
+        order=attempt.free_order,
+        sweeps=attempt.effort.sweeps,
     )
     if charges.is_uniform or attempt.domain.sum() <= SMALL:
-        cheapest.run(attempt)
+        cheapest.run()
     else:
-        cheapening = Cheapening(problem, charges, chosen, cheapest.total)
-        cheapening.run(attempt.free_order, attempt.domain, LESS if len(problem.variable) > MANY else 1.0)
-        cheapest.consider(cheapening.chosen)
-        cheapest.note_bound(cheapening.bound)
+        cheapest.approach()
+        if not cheapest.is_within(ENOUGH):
+            cheapening = Cheapening(problem, charges, cheapest.chosen, cheapest.total, cheapest.bound)
+            cheapening.run(attempt.free_order, attempt.domain, LESS if len(problem.variable) > MANY else 1.0)
+            cheapest.consider(cheapening.chosen)
+            cheapest.note_bound(cheapening.bound)
     return cheapest
 
 
-def _looks(work: int, each: int) -> int:
-    return max(LEAST, min(MOST, work // max(1, each)))
+def _looks(looks: int) -> int:
+    return max(LEAST, min(MOST, looks))
 
 
 def _only(stated: Program, keep: Flags, domain: Flags) -> Flags:

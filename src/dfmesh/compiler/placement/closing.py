@@ -44,17 +44,16 @@ class Closing:
     fine: float = 0.0005
     steps: int = 0
 
-    def run(self, propagation: Propagation, order: list[int], *, work: int) -> None:
+    def run(self, propagation: Propagation, *, work: int) -> None:
         """Raise the bound and look for better placements, until they meet or the work is done.
 
         Args:
             propagation: Of the problem.
-            order: Of the variables, those to fix first first.
             work: How much the propagation may do, by its own count.
         """
         self.raise_bound(propagation, work // 4)
         self._settle(propagation)
-        descent = Descent(propagation, order)
+        descent = Descent(propagation)
         patience, share, unsettled, limit = int(PATIENCE * work), SHARE, 0.0, self.bound
         while not self.is_closed and propagation.work < work:
             outcome = descent.within(limit, self.seconds, patience, work - propagation.work)

@@ -50,14 +50,6 @@ class Conditioned:
         for node in order:
             self._visit(node)
 
-    def joins(self) -> dict[int, list[tuple[int, Floats]]]:
-        """Give for each node those at which several ways from it join again, with the times between."""
-        joins: dict[int, list[tuple[int, Floats]]] = {}
-        for node, dominator in self._dominator.items():
-            if dominator is not None and len(self._before[node]) > 1:
-                joins.setdefault(dominator, []).append((node, self._from[dominator, node]))
-        return joins
-
     def _visit(self, node: int) -> None:
         dominator = self._common([other for _, other in self._before[node]])
         self._dominator[node] = dominator

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dfmesh.compiler.placement.problem import Floats, Indices, Problem
+from dfmesh.compiler.placement.problem import Floats, Indices
 from dfmesh.compiler.placement.propagation import Propagation, State
-from dfmesh.compiler.placement.windows import Joins
 
 FAILED = 0.2
 """By how much a failed choice makes a variable more urgent, as a share."""
@@ -23,6 +22,9 @@ TRIED = 3
 
 RAISE = 0.002
 """Share by which the limit is raised at first where no site keeps it; twice as much each time after."""
+
+CHOOSING = 5
+"""Edges whose update takes about as long as the rest of a choice."""
 
 COMPLETED = frozenset({0, *(2**power for power in range(3, 20, 2))})
 """Numbers of fixed variables at which completing is tried."""
@@ -49,17 +51,6 @@ class _Choice:
     state: State
 
 
-def descending_order(problem: Problem, joins: Joins) -> list[int]:
-    """Order the variables: senders before receivers, but where ways from a node join again right after that node."""
-    order: dict[int, None] = {}
-    for variable, members in enumerate(problem.members):
-        order[variable] = None
-        for node in members:
-            for join, _ in reversed(joins.get(node, [])):  # The farthest first.
-                order[problem.variable[join]] = None
-    return list(order)
-
-
 class Descent:
     """Descents within one limit after the other; later ones know where earlier ones failed.
 
@@ -68,18 +59,11 @@ class Descent:
         steps: Choices looked at.
     """
 
-    def __init__(self, propagation: Propagation, order: list[int]) -> None:
-        """Begin.
-
-        Args:
-            propagation: Of the problem.
-            order: Of variables that have as few sites left.
-        """
+    def __init__(self, propagation: Propagation) -> None:
         self.propagation = propagation
         self.steps = 0
         self._problem = propagation.problem
-        self._order = order
-        self._urgency = [1.0] * len(order)
+        self._urgency = [1.0] * len(propagation.sites)
         self._stack: list[_Choice] = []
         self._patient_until = self._end = 0
 
@@ -122,7 +106,7 @@ class Descent:
     def _next(self) -> int | None:
         left, urgency, position = self.propagation.state.left, self._urgency, self.propagation.state.position
         return min(
-            (variable for variable in self._order if position[variable] < 0),
+            (variable for variable, at in enumerate(position) if at < 0),
             key=lambda variable: left[variable] / urgency[variable],
             default=None,
         )
@@ -158,10 +142,12 @@ class Descent:
                 return False
             if choice.left and (is_patient or len(choice.best) - len(choice.left) < TRIED):
                 self.steps += 1
+                propagation.work += CHOOSING
                 if propagation.choose(choice.variable, choice.left.pop()):
                     return True
                 self._urgency[choice.variable] += FAILED
             elif is_patient:
+                propagation.work += CHOOSING
                 self._stack.pop()
             elif not choice.best or propagation.limit * (1 + share) >= ceiling:
                 return False
@@ -174,6 +160,7 @@ class Descent:
 
     def completed(self) -> list[int] | None:
         """Choose what is not fixed from first to last, each where the whole ends first as far as can be seen."""
+        self.propagation.work += len(self.propagation.sites)
         return _Completing(self.propagation).run()
 
 
@@ -228,4 +215,4 @@ class _Completing:
         return end
 
 
-__all__ = ["Descent", "Outcome", "descending_order"]
+__all__ = ["Descent", "Outcome"]

@@ -7,7 +7,7 @@ import numpy as np
 from dfmesh.compiler.placement.attempt import MANY, Attempt, some_placement
 from dfmesh.compiler.placement.charges import Charges
 from dfmesh.compiler.placement.closing import Closing
-from dfmesh.compiler.placement.descent import Descent, descending_order
+from dfmesh.compiler.placement.descent import Descent
 from dfmesh.compiler.placement.least_charges import relax
 from dfmesh.compiler.placement.propagation import Propagation
 from dfmesh.compiler.placement.search import Search
@@ -26,11 +26,10 @@ LESS = 0.3
 def least_seconds(attempt: Attempt) -> tuple[list[int], float, bool]:
     """Give a placement of least seconds, a lower bound, and whether it is proven."""
     problem, windows, domain = attempt.problem, attempt.windows, attempt.domain
-    heads, tails, joins = windows.looking_ahead(domain)
+    heads, tails = windows.once(domain)
     propagation = Propagation(problem, [np.flatnonzero(may) for may in domain])
     propagation.sharpen(heads, tails)
-    order = descending_order(problem, joins)
-    chosen = Descent(propagation, order).completed()
+    chosen = Descent(propagation).completed()
     if chosen is None or not problem.allows(chosen):
         chosen = some_placement(problem, domain)
     chosen = _hasten(attempt, chosen)
@@ -45,7 +44,7 @@ def least_seconds(attempt: Attempt) -> tuple[list[int], float, bool]:
         lambda plan: _hasten(attempt, plan),
         fine=0.0 if attempt.searched else fine,
     )
-    closing.run(propagation, order, work=work)
+    closing.run(propagation, work=work)
     attempt.steps += closing.steps
     is_proven = closing.seconds <= closing.bound + NANOSECOND / 2
     return closing.chosen, closing.seconds if is_proven else min(closing.bound, closing.seconds), is_proven

@@ -29,7 +29,7 @@ DOUBTFUL = 0.6
 
 
 class Weighed(Protocol):
-    """What placements are made from: `Smoothing` or `PairSmoothing`.
+    """What placements are made from.
 
     Attributes:
         variable: Variable of each choice, a site of a variable; choices are ordered by variable.
@@ -71,7 +71,6 @@ class Care:
     rough: bool
 
 
-WHOLE = (Care(15, 20, 0.15, 0.05, 0.01, rough=False), Care(15, 20, 0.15, 0.1, 0.02, rough=False))
 PART = Care(5, 15, 0.3, 0.1, 0.03, rough=True)
 PAIRED_PART = Care(4, 8, 0.35, 0.1, 0.03, rough=True)
 
@@ -202,4 +201,4 @@ def improved(
     return chosen, least
 
 
-__all__ = ["PAIRED_PART", "PART", "WHOLE", "Care", "Parts", "Weighed", "improved", "likeliest", "rounded"]
+__all__ = ["PAIRED_PART", "PART", "Care", "Parts", "Weighed", "improved", "likeliest", "rounded"]

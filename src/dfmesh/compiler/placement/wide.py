@@ -8,6 +8,7 @@ import numpy as np
 
 from dfmesh.compiler.placement.charges import charge
 from dfmesh.compiler.placement.cheapening import Cheapening
+from dfmesh.compiler.placement.cheapest import Cheapest
 from dfmesh.compiler.placement.closing import Closing
 from dfmesh.compiler.placement.descent import Descent
 from dfmesh.compiler.placement.messages import Messages
@@ -17,12 +18,16 @@ from dfmesh.compiler.placement.plan import SECOND_DIGITS, Certificate
 from dfmesh.compiler.placement.problem import Flags, Floats, Problem
 from dfmesh.compiler.placement.propagation import Propagation
 from dfmesh.compiler.placement.shortlists import charges_with_elsewhere, shortlists, with_elsewhere
+from dfmesh.compiler.placement.standing import Standing
 
 WIDE = 160
 """Sites above which each variable has its own short list of them."""
 
 WORK = 60_000
 """Edges that may be updated on the way to a good placement."""
+
+SWEEPS = 4_000
+"""Variables that may be looked at to move them one by one, each time."""
 
 PASSES = 4
 """Passes of messages for a bound."""
@@ -74,7 +79,7 @@ def _first(problem: Problem) -> list[int] | None:
     propagation = Propagation(problem, [np.flatnonzero(may) for may in problem.domain])
     if not propagation.begin(np.inf):
         return None
-    return Descent(propagation, list(range(len(problem.members)))).within(np.inf, np.inf, WORK, WORK).chosen
+    return Descent(propagation).within(np.inf, np.inf, WORK, WORK).chosen
 
 
 def _least_seconds(problem: Problem, narrow: Problem, listed: Flags, first: list[int]) -> tuple[list[int], float]:
@@ -87,7 +92,7 @@ def _least_seconds(problem: Problem, narrow: Problem, listed: Flags, first: list
     propagation = Propagation(narrow, [np.flatnonzero(may) for may in listed])
     closing = Closing(narrow, first, problem.seconds(first), bound)
     is_whole = not (problem.domain & ~listed).any()
-    closing.run(propagation, list(range(len(problem.members))), work=WORK)
+    closing.run(propagation, work=WORK)
     return closing.chosen, closing.bound if is_whole else bound
 
 
@@ -96,8 +101,16 @@ def _least_charges(
 ) -> tuple[list[int], float]:
     charges = charge(problem, objective, tie_breaks=False)
     order = decoupling_order(problem)
-    cheapening = Cheapening(narrow, charges, first, charges.total(problem, first))
-    cheapening.run(order, listed, 0.4)
+    total = charges.total(problem, first)
+    cheapening: Standing
+    if charges.is_uniform:
+        cheapening = Cheapest(
+            problem=narrow, charges=charges, chosen=first, total=total, domain=listed.copy(), order=order, sweeps=SWEEPS
+        )
+        cheapening.run()
+    else:
+        cheapening = Cheapening(narrow, charges, first, total)
+        cheapening.run(order, listed, 0.4)
     if not (problem.domain & ~listed).any():
         return cheapening.chosen, charges.first(cheapening.bound)
     relaxed, lists = with_elsewhere(problem, listed)

@@ -18,9 +18,6 @@ ROUNDS = 12
 NANOSECOND = 1e-9
 """Least difference of times that counts."""
 
-Joins = dict[int, list[tuple[int, Floats]]]
-"""For each node those at which several ways from it join again, with the least times between, `[site, site]`."""
-
 OFTEN = 2_000_000
 """Sums per look at all edges up to which times are conditioned (`conditioned.py`) wherever they are used."""
 
@@ -76,19 +73,18 @@ class Windows:
         """Give heads and tails; larger, closer to the truth, and dearer to find if they are conditioned."""
         if not conditioned:
             return self.heads(domain), self.tails(domain)
-        heads, tails, _ = self.looking_ahead(domain)
-        return heads, tails
+        return self.once(domain)
 
-    def looking_ahead(self, domain: Flags) -> tuple[Floats, Floats, Joins]:
-        """Give heads, tails and where ways join again, as well as can be afforded once."""
+    def once(self, domain: Flags) -> tuple[Floats, Floats]:
+        """Give heads and tails as well as can be afforded once."""
         if not self._once_conditioned:
-            return self.heads(domain), self.tails(domain), {}
+            return self.heads(domain), self.tails(domain)
         problem = self.problem
         weight = np.where(domain[self.own], problem.compute, np.inf)
         nodes = range(len(self.own))
-        ahead = Conditioned(nodes, problem.incoming, problem.delay.__getitem__, weight)
+        heads = Conditioned(nodes, problem.incoming, problem.delay.__getitem__, weight).arrivals + weight
         tails = Conditioned(nodes[::-1], problem.outgoing, lambda edge: problem.delay[edge].T, weight).arrivals
-        return ahead.arrivals + weight, tails, ahead.joins()
+        return heads, tails
 
     def best(self, domain: Flags) -> tuple[Floats, Floats]:
         """Give heads and tails as well as can be afforded often."""
@@ -170,4 +166,4 @@ def keep_residency(problem: Problem, domain: Flags) -> bool:
     return bool(domain.any(1).all())
 
 
-__all__ = ["NANOSECOND", "TOLERANCE", "Joins", "Windows", "keep_residency"]
+__all__ = ["NANOSECOND", "TOLERANCE", "Windows", "keep_residency"]
