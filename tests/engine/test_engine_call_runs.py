@@ -39,7 +39,9 @@ class Receiver:
     def say(self, call: int, _source: str, _logger: str, text: str) -> None:
         self.said.append((call, text))
 
-    def call_ended(self, call: int, _plan: Any, value: Any, error: BaseException | None, _seconds: float) -> None:
+    def call_ended(
+        self, call: int, _plan: Any, value: Any, error: BaseException | None, _seconds: float, _given: Any = None
+    ) -> None:
         assert call not in self.ends, "told twice"
         self.ends[call] = value if error is None else type(error)
 

@@ -96,6 +96,7 @@ def test_what_an_event_sends_to_several_sites_is_packed_once(ops: Any) -> None:
             self.sent: list[tuple[str, Any]] = []
             self.carrier: Any = self
             self.soon = self.pack
+            self.now = float
 
         def pack(self, value: Any) -> Any:
             return payloads.pack(value)
@@ -106,7 +107,7 @@ def test_what_an_event_sends_to_several_sites_is_packed_once(ops: Any) -> None:
 
     services = Services()
     wired = WiredNet(net)
-    outbox = JobOutbox("job", wired, services, [Statistics() for _ in wired.transitions], lambda: None)
+    outbox = JobOutbox("job", wired, services, [Statistics() for _ in wired.transitions], lambda: None, lambda: None)
     arrays = [array_of(2**20) for _ in range(4)]
     routes = [(route.site, route.id, item.position) for item in wired.transitions for route in item.ir.routes]
     routes = [route for route in routes if route[0] in ("b", "c")]

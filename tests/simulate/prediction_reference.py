@@ -217,7 +217,7 @@ class TimedCalls:
 
         self.run.at(seconds, end)
 
-    def flush_lines(self) -> None:
+    def flush_lines(self, *, unfinished: bool = True) -> None:
         return
 
     def close(self) -> None:

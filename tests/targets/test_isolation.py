@@ -217,7 +217,7 @@ def test_cancel_leaves_a_process_that_listens(session: Session, tmp_path: Path) 
 
 
 def test_a_time_out_ends_it_too(session: Session, tmp_path: Path) -> None:
-    assert value_of(session, lambda ops: ops.Echo(value=1)) == 1  # The process is there, and need not start in that time.
+    assert value_of(session, lambda ops: ops.Echo(value=1)) == 1  # The process need not start in that time.
     job, pid = begin(session, "pattern", tmp_path / "it", timeout=2.0)
     job.wait(LIMIT)
     assert [failure.kind for failure in job.errors] == ["CallTimeoutError"]

@@ -115,7 +115,8 @@ class CallRun(Work):
         """Hand over a result that is alone, or an exception; of a run that was stopped, it is the last one."""
         if self.abandoned and self.permit is not None:
             self.permit.give_back()
-        self.receiver.call_ended(self.take(1), self.plan, value, error, seconds)
+        call = self.take(1)
+        self.receiver.call_ended(call, self.plan, value, error, seconds, self._arguments[call - self.first])
 
 
 class RunReceiver(Receiver, Protocol):

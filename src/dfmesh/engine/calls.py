@@ -6,7 +6,7 @@ import asyncio
 import io
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from dfmesh.engine.call_lines import CallLines
 from dfmesh.engine.call_plan import ASYNC, BRIEF, NOBODY, CallOutcome, CallPlan
 from dfmesh.engine.call_run import CallRun
 from dfmesh.engine.call_work import TOO_LONG, CallTimeoutError, CallWork, EscapedError, over
+from dfmesh.engine.failed_iterations import with_failed_iteration
 from dfmesh.engine.generators import Generators, is_stream
 from dfmesh.engine.live_input import StreamBrokenError
 from dfmesh.engine.live_inputs import LiveInputs
@@ -91,7 +92,7 @@ class Calls:
         try:
             function = adapter.bind(self._unpickled(arguments))
         except Exception as error:
-            self._raised(call, error, 0.0)
+            self._raised(call, error, 0.0, given=arguments)
             return
         self._begin(call, plan, function)
 
@@ -194,10 +195,10 @@ class Calls:
                     self._made_lines = CallLines(self._work.loop, outcome.whose, outcome.said)
         return self._made_lines
 
-    def flush_lines(self) -> None:
-        """Send what calls have said; none goes on."""
+    def flush_lines(self, *, unfinished: bool = True) -> None:
+        """Send what calls have said, and of those that go on what has not come to the end of a line, if asked to."""
         if self._made_lines is not None:
-            self._made_lines.flush(unfinished=True)
+            self._made_lines.flush(unfinished=unfinished)
 
     def _this_call(self, call: int, plan: CallPlan) -> ThisCall:
         return ThisCall(plan.operation, partial(self.say, call))
@@ -239,7 +240,8 @@ class Calls:
                 self.call_ended(call, plan, value, None, time.perf_counter() - started)
                 return
             if attempt == plan.retries or self._cannot_repeat(call, failure):
-                self.call_ended(call, plan, None, failure, time.perf_counter() - started, calls=attempt + 1)
+                seconds = time.perf_counter() - started
+                self.call_ended(call, plan, None, failure, seconds, arguments, calls=attempt + 1)
             else:
                 await asyncio.sleep(backoff)
                 backoff *= 2
@@ -355,17 +357,26 @@ class Calls:
         return result
 
     def call_ended(
-        self, call: int, plan: CallPlan, value: Any, error: BaseException | None, seconds: float, calls: int = 1
+        self,
+        call: int,
+        plan: CallPlan,
+        value: Any,
+        error: BaseException | None,
+        seconds: float,
+        given: Mapping[str, Any] | None = None,
+        calls: int = 1,
     ) -> None:
         """A call has ended with a value, or with an exception, which `calls` calls have raised."""
-        self._work.working.pop(call, None)
+        work = self._work.working.pop(call, None)
         seen = self._work.in_tasks.pop(call, None)
         if self._work.closed:
             if is_stream(value):
                 self._generators.close_stream(call, self._open_stream(call, plan, value, seen))
             return
         if error is not None:
-            self._raised(call, error, seconds, calls)
+            if given is None and work is not None and isinstance(work.function, partial):
+                given = work.function.keywords
+            self._raised(call, error, seconds, calls, given)
         elif is_stream(value) and not isinstance(value, io.IOBase):  # An open file is no stream of lines.
             self._generators.open(call, self._open_stream(call, plan, value, seen))
         else:
@@ -416,17 +427,17 @@ class Calls:
         """A run is no longer to be stopped."""
         self._work.run_over(run)
 
-    def _raised(self, call: int, error: BaseException, seconds: float, calls: int = 1) -> None:
+    def _raised(
+        self, call: int, error: BaseException, seconds: float, calls: int = 1, given: Mapping[str, Any] | None = None
+    ) -> None:
         self._inputs.forget(call)
         if isinstance(error, StreamBrokenError):
             self._outcome.broken(call, error.failure, seconds)
             return
-        if isinstance(error, RemoteRaised):
-            self._outcome.raised(call, error.raised.after_calls(calls), seconds)
-            return
         if isinstance(error, EscapedError):
             error = error.error
-        self._outcome.raised(call, describe(error, self._adapters.own_code).after_calls(calls), seconds)
+        raised = error.raised if isinstance(error, RemoteRaised) else describe(error, self._adapters.own_code)
+        self._outcome.raised(call, with_failed_iteration(raised, given or {}).after_calls(calls), seconds)
 
 
 class PickleRefusedError(DfmeshError):

@@ -382,9 +382,11 @@ class PauseLoops(msgspec.Struct):
 
 
 class ReportFailure(msgspec.Struct):
-    """Tell the homesite of an error that began here."""
+    """Tell of an error that began here: the homesite, or, if a loop tolerates it, the log of the job."""
 
+    transition: int
     failure: Failure
+    tolerated: bool
 
 
 class KeepText(msgspec.Struct):

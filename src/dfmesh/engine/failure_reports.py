@@ -9,10 +9,11 @@ from typing import Any, Final
 from dfmesh.engine import messages
 from dfmesh.engine.adapters.hidden_secrets import HIDDEN_SECRETS
 from dfmesh.engine.call_lines import CUT, LONGEST
+from dfmesh.engine.line_text import whose_text
 from dfmesh.engine.message_parts import Failure, JobLine
 from dfmesh.engine.statistics import Statistics
 from dfmesh.engine.wiring import WiredNet
-from dfmesh.netir import Transition
+from dfmesh.netir import Frame
 
 _log = logging.getLogger("dfmesh.engine")
 
@@ -34,6 +35,7 @@ class FailureReports:
         send: Callable[[str, messages.AnyMessage], Any],
         statistics: list[Statistics],
         now: Callable[[], float],
+        flush_lines: Callable[[], None],
     ) -> None:
         """Get ready to tell.
 
@@ -43,6 +45,7 @@ class FailureReports:
             send: Sends a message to a peer.
             statistics: Of each transition; its first failure is noted there.
             now: Gives the time, in seconds since 1970.
+            flush_lines: Sends what calls that are over have said, which is to come before what is told of their ends.
         """
         self._job = job
         self._wired = wired
@@ -51,6 +54,7 @@ class FailureReports:
         self._send = send
         self._statistics = statistics
         self._now = now
+        self._flush_lines = flush_lines
         # Iterations that failed after the first one, by transition.
         self._further: dict[int, int] = {}
 
@@ -58,14 +62,13 @@ class FailureReports:
         """Tell the homesite of something by which the job fails."""
         self._send(self._homesite, messages.FailureReport(self._job, failure))
 
-    def failed(self, transition: int, failure: Failure, *, tolerated: bool, before: Callable[[], None]) -> None:
+    def failed(self, transition: int, failure: Failure, *, tolerated: bool) -> None:
         """Take note of a failure.
 
         Args:
             transition: Position of what failed.
             failure: As the client may have it.
             tolerated: Whether it is for a loop to handle, and the job goes on.
-            before: Called before a line is sent, to send those that were said earlier.
         """
         counted = self._statistics[transition]
         if counted.first_failure is None:
@@ -76,32 +79,30 @@ class FailureReports:
             self._further[transition] += 1
         else:
             self._further[transition] = 0
-            before()
-            where = f"{failure.location}: " if failure.location else ""
+            self._flush_lines()
             cause = failure.to_error().cause_and_place
-            line = self._line(failure, f"{where}this iteration failed, which its loop tolerates: {cause}")
-            self._send_lines(line)
-            _log.warning("%s: %s #%s: %s", self._site, line.operation, ".".join(map(str, line.frame)), line.text)
+            text = f"failed in this iteration, which its loop tolerates: {cause}"
+            line = self._line(failure.operation, failure.node, failure.location, text, failure.frame)
+            self._send_lines([line])
+            _log.warning("%s: %s", whose_text(f"site {self._site}:", line.operation, line.frame), line.text)
 
     def tell_further(self) -> None:
         """Say how many more iterations have failed than those that were told of, at the end of the job."""
-        further, self._further = self._further, {}
-        lines = [
-            self._line(self._wired.transitions[transition].ir, _further_text(count, self._wired.transitions[transition].ir))
-            for transition, count in further.items()
-            if count
-        ]
+        lines = []
+        for transition, count in self._further.items():
+            if count:
+                ir = self._wired.transitions[transition].ir
+                text = f"and {count} more iteration{'s' * (count != 1)} of {ir.name} failed"
+                lines.append(self._line(ir.name, ir.node, ir.location, text))
+                self._further[transition] = 0
         if lines:
-            self._send_lines(*lines)
+            self._send_lines(lines)
 
-    def _line(self, whose: Failure | Transition, text: str) -> JobLine:
-        frame = whose.frame if isinstance(whose, Failure) else ()
-        name = whose.operation if isinstance(whose, Failure) else whose.name
-        text = HIDDEN_SECRETS.hide(" ".join(text.splitlines()))
+    def _line(self, operation: str, node: str, location: str, text: str, frame: Frame = ()) -> JobLine:
+        where = f"{location}: " if location else ""
+        text = HIDDEN_SECRETS.hide(" ".join(f"{where}{text}".splitlines()))
         text = text if len(text) <= LONGEST else text[:LONGEST] + CUT
-        return JobLine(self._now(), name, whose.node, frame, "WARNING", LOGGER, text)
+        return JobLine(self._now(), operation, node, frame, "WARNING", LOGGER, text)
 
-    def _send_lines(self, *lines: JobLine) -> None:
-        self._send(self._homesite, messages.JobLines(self._job, self._site, lines))
-
-
+    def _send_lines(self, lines: list[JobLine]) -> None:
+        self._send(self._homesite, messages.JobLines(self._job, self._site, tuple(lines)))

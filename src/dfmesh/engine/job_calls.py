@@ -336,9 +336,9 @@ class JobCalls(CallOutcome):
 
     # The end
 
-    def flush_lines(self) -> None:
-        """Send what calls have said; none goes on."""
-        self._calls.flush_lines()
+    def flush_lines(self, *, unfinished: bool = True) -> None:
+        """Send what calls have said, and of those that go on what has not come to the end of a line, if asked to."""
+        self._calls.flush_lines(unfinished=unfinished)
 
     def leave(self) -> None:
         """Begin no more calls, though some may still end."""

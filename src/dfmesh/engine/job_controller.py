@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -45,6 +46,7 @@ class SiteServices(msgspec.Struct, frozen=True):
         later: Calls a function after some seconds; None where nothing is put off.
         lag: Gives how many results of calls there were so far, and the seconds that they waited for the event loop.
         load: Imports the modules of adapters, which may register classes of values; None where all are loaded.
+        now: Gives the time, in seconds since 1970.
         bound_values: Follows what rules of residency bind in a net.
     """
 
@@ -58,6 +60,7 @@ class SiteServices(msgspec.Struct, frozen=True):
     later: Later | None = None
     bound_values: Callable[[NetIR], BoundValues] = lambda _: NOTHING_BOUND
     load: LoadModules | None = None
+    now: Callable[[], float] = time.time
 
 
 LITTLE_SENT = 256 * 1024
@@ -95,10 +98,12 @@ class JobController:
         self._soon = services.soon
         self._broken = services.broken
         self._statistics = [Statistics() for _ in self._transitions]
-        self._outbox = JobOutbox(job, self._runner.wired, services, self._statistics, self._outbox_flushed)
+        self._outbox = JobOutbox(
+            job, self._runner.wired, services, self._statistics, self._outbox_flushed, self._flush_lines
+        )
         self._calls = JobCalls(job, prepared, services, once, self._outbox, self._statistics, self.handle)
         self._look_ups = JobLookUps(prepared, services, self.handle)
-        report_failure = self._outbox.report_failure
+        report_failure = self._outbox.failures.tell
         self._arrivals = JobArrivals(self._runner.wired, prepared.senders, services.carrier, report_failure)
         self._arrivals.may_learn = services.load is not None
         self._once = once
@@ -221,12 +226,16 @@ class JobController:
             outbox.send_held()
             return
         self._calls.flush_lines()
+        outbox.failures.tell_further()
         self.told_last = True
         self._carrier.send(
             self.homesite, messages.Progress(self.job, (self.report(),), last=True, frames=outbox.take_held())
         )
         if self.on_last is not None:
             self._soon(self.on_last)
+
+    def _flush_lines(self) -> None:
+        self._calls.flush_lines(unfinished=False)
 
     def _outbox_flushed(self) -> None:
         if self._watched:
@@ -292,6 +301,8 @@ class JobController:
     def close(self) -> None:
         """Give up what goes on."""
         self._calls.close()
+        if self._on_left is None:
+            self._outbox.failures.tell_further()
         self._outbox.close()
         self._look_ups.close()
 

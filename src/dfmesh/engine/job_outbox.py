@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from dfmesh.engine import events, messages
 from dfmesh.engine.bound_texts import keep_text
 from dfmesh.engine.carrier import Carrier
+from dfmesh.engine.failure_reports import FailureReports
 from dfmesh.engine.frame_run import FrameRun, Frames
 from dfmesh.engine.message_parts import Failure, Payload
 from dfmesh.engine.messages import AnyMessage
@@ -39,12 +40,15 @@ class SendingServices(Protocol):
     Attributes:
         carrier: Sends messages.
         soon: Defers a function to the end of the current turn of the event loop.
+        now: Gives the time, in seconds since 1970.
     """
 
     @property
     def carrier(self) -> Carrier: ...  # noqa: D102
     @property
     def soon(self) -> Soon: ...  # noqa: D102
+    @property
+    def now(self) -> Callable[[], float]: ...  # noqa: D102
 
 
 class JobOutbox:
@@ -56,6 +60,7 @@ class JobOutbox:
         reported: Parameter sets of which the homesite was told that they are done here.
         holds_reports: Whether reports of frames are held until `send_held` or `take_held`.
         iterations: Iterations done here of which their loops have not been told yet, by site and scope.
+        failures: Tells of what failed here.
     """
 
     def __init__(
@@ -65,6 +70,7 @@ class JobOutbox:
         services: SendingServices,
         statistics: list[Statistics],
         on_flushed: Callable[[], None],
+        flush_lines: Callable[[], None],
     ) -> None:
         """Get ready to send.
 
@@ -74,6 +80,7 @@ class JobOutbox:
             services: What moves the messages.
             statistics: Of each transition; what it sends is noted there.
             on_flushed: Called when what had been put off to the end of a turn was sent.
+            flush_lines: As `FailureReports` takes it.
         """
         self.sent: dict[str, int] = {}
         self.bytes_sent: dict[str, int] = {}
@@ -88,6 +95,7 @@ class JobOutbox:
         self._soon = services.soon
         self._statistics = statistics
         self._on_flushed = on_flushed
+        self.failures = FailureReports(job, wired, self.send, statistics, services.now, flush_lines)
         self._yields: dict[int, int] = {}
         self._held: list[tuple[Frame, int]] = []
         # Streams that ended early, since an item could not be sent; what still comes of them is dropped.
@@ -131,11 +139,7 @@ class JobOutbox:
     # To the homesite
 
     def _report_failure(self, instruction: events.ReportFailure) -> None:
-        self.report_failure(instruction.failure)
-
-    def report_failure(self, failure: Failure) -> None:
-        """Tell of something that failed here."""
-        self.send(self._homesite, messages.FailureReport(self._job, failure))
+        self.failures.failed(instruction.transition, instruction.failure, tolerated=instruction.tolerated)
 
     def _keep_text(self, instruction: events.KeepText) -> None:
         self._keep(instruction.failure)
@@ -329,8 +333,7 @@ class JobOutbox:
             to_client, failure = self._wired.texts.told(ir.id, full)
             if failure is not full:
                 self._keep(full)
-        if not self._wired.scopes[scope].tolerant:
-            self.report_failure(to_client)
+        self.failures.failed(transition, to_client, tolerated=self._wired.scopes[scope].tolerant)
         return failure
 
 

@@ -70,6 +70,7 @@ class OperationReport(msgspec.Struct, array_like=True, frozen=True):
         loading: Seconds that it took to load the adapter before the first call; in no other figure.
         squares: Squares of the seconds of its calls, summed: from them follows how calls vary.
         cold_squares: Those of the cold ones.
+        first_failure: What failed first, also if a loop tolerated it; None if nothing did.
     """
 
     node: str
@@ -89,6 +90,7 @@ class OperationReport(msgspec.Struct, array_like=True, frozen=True):
     loading: float = 0.0
     squares: float = 0.0
     cold_squares: float = 0.0
+    first_failure: Failure | None = None
 
 
 class SendReport(msgspec.Struct, array_like=True, frozen=True):

@@ -17,6 +17,7 @@ from dfmesh.engine.caching import Caching
 from dfmesh.engine.calling import Calling
 from dfmesh.engine.choosing import Reader, choose
 from dfmesh.engine.events import Event, Instruction
+from dfmesh.engine.failed_iterations import explained
 from dfmesh.engine.frame_run import Frames
 from dfmesh.engine.gathering import Gatherings
 from dfmesh.engine.loops import OPENED_PER_EVENT, Loops
@@ -269,7 +270,7 @@ class NetRunner:
         try:
             fire(transition, frame, values)
         except Exception as error:
-            self._decided(transition, frame, values, self.failed(transition, frame, error))
+            self._decided(transition, frame, values, self.failed(transition, frame, error, given=values))
 
     def _rule_of(self, transition: WiredTransition) -> FireRule:
         """Give the rule by which a transition fires when all its inputs are there."""
@@ -369,10 +370,20 @@ class NetRunner:
 
     # Errors
 
-    def failed(self, transition: WiredTransition, frame: Frame, error: Exception, scope: int | None = None) -> Failed:
-        """Make, and report, the failure of something that this runner itself evaluated, as in `report`."""
+    def failed(
+        self,
+        transition: WiredTransition,
+        frame: Frame,
+        error: Exception,
+        scope: int | None = None,
+        given: Sequence[Any] = (),
+    ) -> Failed:
+        """Make, and report, the failure of something that this runner itself evaluated on what is given, as `report`."""
         open_text = isinstance(error, DfmeshError) and error.shows_no_value
-        return self.report(transition, self._failure(transition, frame, error), scope, open_text=open_text)
+        failure = self._failure(transition, frame, error)
+        if not open_text:
+            failure = explained(failure, given)
+        return self.report(transition, failure, scope, open_text=open_text)
 
     def _failure(self, transition: WiredTransition, frame: Frame, error: Exception) -> Failure:
         ir = transition.ir
@@ -381,7 +392,7 @@ class NetRunner:
     def report(
         self, transition: WiredTransition, failure: Failure, scope: int | None = None, *, open_text: bool = False
     ) -> Failed:
-        """Tell the homesite of an error that began here, unless a loop around it tolerates errors.
+        """Tell of an error that began here, and whether a loop around it tolerates errors.
 
         Args:
             transition: What failed.
@@ -395,8 +406,8 @@ class NetRunner:
             to_client, failure = self.wired.texts.told(transition.ir.id, full)
             if failure is not full:
                 self.instructions.append(events.KeepText(full))
-        if not self.wired.scopes[transition.ir.scope if scope is None else scope].tolerant:
-            self.instructions.append(events.ReportFailure(to_client))
+        tolerated = self.wired.scopes[transition.ir.scope if scope is None else scope].tolerant
+        self.instructions.append(events.ReportFailure(transition.position, to_client, tolerated))
         return Failed(failure)
 
     # Counting

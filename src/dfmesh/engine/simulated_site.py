@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from dfmesh import values
 from dfmesh.engine.adapters import Adapter, AdapterKind, SiteAdapters, describe
 from dfmesh.engine.call_plan import CallPlan
+from dfmesh.engine.failed_iterations import with_failed_iteration
 from dfmesh.engine.job_calls import JobCalls
 from dfmesh.engine.live_input import StreamBrokenError
 from dfmesh.engine.message_parts import Failure, Payload
@@ -170,7 +171,7 @@ class SimulatedCalls:
         """As `Calls.drop`."""
         self._streams.pop(call, None)
 
-    def flush_lines(self) -> None:
+    def flush_lines(self, *, unfinished: bool = True) -> None:
         """As `Calls.flush_lines`; what is printed here is nobody's."""
 
     def close(self) -> None:
@@ -201,7 +202,8 @@ class SimulatedCalls:
                     self._outcome.broken(call, error.failure, 0.0)
                     return
                 if attempt > plan.retries:
-                    raised = describe(error, self._adapters.own_code).after_calls(attempt)
+                    raised = with_failed_iteration(describe(error, self._adapters.own_code), arguments)
+                    raised = raised.after_calls(attempt)
                     self._outcome.raised(call, raised, 0.0)
                     return
         if isinstance(value, Iterator | AsyncIterator):

@@ -273,7 +273,7 @@ class Simulation:
 
         cache = self._caches.setdefault(site, MemoryCache())
         carrier = SimulatedCarrier(site, self.send)
-        return SiteServices(carrier, NoCallLog(), cache, make_calls, soon, later=later)
+        return SiteServices(carrier, NoCallLog(), cache, make_calls, soon, later=later, now=lambda: self.now)
 
     def kill(self, site: str, when: float, back_after: float | None = 2.0) -> None:
         """Let a site die; the others hear of it a little later, the homesite after them.

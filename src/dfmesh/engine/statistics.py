@@ -7,7 +7,7 @@ from operator import mul
 from typing import Any
 
 from dfmesh import values
-from dfmesh.engine.message_parts import OperationReport, SendReport
+from dfmesh.engine.message_parts import Failure, OperationReport, SendReport
 from dfmesh.netir import Transition
 
 _SIZED_ALWAYS = 8
@@ -31,6 +31,7 @@ class Statistics:
         failed: Calls that ended with an error.
         seconds: Time spent in calls, summed.
         bytes_out: Size of what was sent to other sites or the client.
+        first_failure: The first one, as the client may have it.
     """
 
     __slots__ = (
@@ -47,6 +48,7 @@ class Statistics:
         "bytes_out",
         "done",
         "failed",
+        "first_failure",
         "running",
         "seconds",
     )
@@ -57,6 +59,7 @@ class Statistics:
         self.failed = 0
         self.seconds = 0.0
         self.bytes_out = 0
+        self.first_failure: Failure | None = None
         self._cold: set[int] = set()
         self._cold_calls = 0
         self._cold_seconds = 0.0
@@ -179,6 +182,7 @@ class Statistics:
             loading,
             self._squares,
             self._cold_squares,
+            self.first_failure,
         )
 
     def add_sends(self, ir: Transition, reports: list[SendReport]) -> None:

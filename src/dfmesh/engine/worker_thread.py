@@ -6,7 +6,7 @@ import asyncio
 import math
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dfmesh.engine import stopping
@@ -55,8 +55,16 @@ class Receiver(Protocol):
         """A call prints or logs; on any thread."""
         ...
 
-    def call_ended(self, call: int, plan: Any, value: Any, error: BaseException | None, seconds: float) -> None:
-        """A call has ended."""
+    def call_ended(
+        self,
+        call: int,
+        plan: Any,
+        value: Any,
+        error: BaseException | None,
+        seconds: float,
+        given: Mapping[str, Any] | None = None,
+    ) -> None:
+        """A call has ended; `given` are its arguments, where its function does not have them."""
         ...
 
     def calls_ended(self, ends: list[Ended], given: list[Any], seconds: list[float]) -> None:
