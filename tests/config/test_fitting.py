@@ -68,6 +68,7 @@ MISFITS: list[tuple[dict[str, Any], Any, str]] = [
     ({"type": "object", "properties": {"a": HOUR}}, {"a": 99}, "['a'] is 99, above the maximum 23"),
     ({"type": "object", "required": ["a"]}, {}, "has no 'a'"),
     ({"type": "string", "pattern": "^[a-z]+$"}, "A", "is 'A', expected what matches '^[a-z]+$'"),
+    ({"type": "string", "pattern": "^(a+)+$"}, "a" * 40 + "b", "expected what matches '^(a+)+$'"),
     (TABLE, [1, 2], "is [1, 2] (list), expected pyarrow.Table"),
     (TABLE, pd.DataFrame(), "DataFrame, expected pyarrow.Table"),
     ({PYTHON_TYPE: "not_loaded.Grid"}, [1], "is [1] (list), expected not_loaded.Grid"),

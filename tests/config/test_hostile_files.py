@@ -136,3 +136,15 @@ def test_numbers_beyond_all_bounds(write, number):
     if len(number) > 400:
         (fault,) = faults_of(write(f"dfm: 1.0.0\nsites: {{us: {{info: {{x: {number}}}}}}}\n"))
         assert len(str(fault)) < 500
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [("(?=x)y", "look-around"), ("(", "unclosed group"), ("(x{1000}){1000}", "too large")],
+)
+def test_patterns_that_cannot_be_matched_in_linear_time(write, pattern, reason):
+    (fault,) = faults_of(write(f"dfm: 1.0.0\noperations: {{a.B: {{parameters: {{p: {{pattern: '{pattern}'}}}}}}}}\n"))
+    assert reason in fault.message
+    assert pattern in fault.message
+    assert fault.location is not None
+    assert fault.location.line == 2

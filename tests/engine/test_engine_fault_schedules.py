@@ -14,7 +14,7 @@ import pytest
 from engine_support import Probe
 from faulty_schedules import SITES, Schedule, pipelines, quiet, run, schedule, smallest
 
-from dfmesh.engine import events, stream_takers, streams
+from dfmesh.engine import events, job_outbox, stream_takers, streams
 from dfmesh.engine.job_outbox import JobOutbox
 from dfmesh.engine.kept_calls import Kept, KeptCalls
 from dfmesh.engine.submitted_job import SubmittedJob
@@ -76,13 +76,13 @@ def test_schedules_meet_all_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def lost_credit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The credit for the streams of one parameter set is not sent."""
-    send: Callable[..., None] = JobOutbox._send_stream_credit
+    send = job_outbox.SENDERS[events.SendStreamCredit]
 
     def careless(self: JobOutbox, instruction: events.SendStreamCredit) -> None:
         if instruction.frame[0] != 1:
             send(self, instruction)
 
-    monkeypatch.setattr(JobOutbox, "_send_stream_credit", careless)
+    monkeypatch.setitem(job_outbox.SENDERS, events.SendStreamCredit, careless)
 
 
 def yielded_twice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 from engine_support import HOMESITE, Probe, compiled, federation
 
 from dfmesh import ForEach, JobError, Pipeline, Yield
-from dfmesh.engine import events, messages
+from dfmesh.engine import events, job_outbox, messages
 from dfmesh.engine.job_controller import JobController
 from dfmesh.engine.job_outbox import JobOutbox
 from dfmesh.engine.net_runner import NetRunner
@@ -54,14 +54,14 @@ def test_without_a_planted_bug_nothing_is_found(ops: Any) -> None:
 
 def lost_credit(monkeypatch: pytest.MonkeyPatch) -> None:
     """One message in seven that gives credit for a stream is not sent."""
-    send: Callable[..., None] = JobOutbox._send_stream_credit
+    send = job_outbox.SENDERS[events.SendStreamCredit]
     counter = iter(range(10**9))
 
     def careless(self: JobOutbox, instruction: events.SendStreamCredit) -> None:
         if next(counter) % 7 != 3:
             send(self, instruction)
 
-    monkeypatch.setattr(JobOutbox, "_send_stream_credit", careless)
+    monkeypatch.setitem(job_outbox.SENDERS, events.SendStreamCredit, careless)
 
 
 def token_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,18 +79,18 @@ def token_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def early_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """A site forgets to count its results."""
-    for name in ("_send_yield", "_send_yields"):
-        forget_after(monkeypatch, name)
+    for kind in (events.SendYield, events.SendYields):
+        forget_after(monkeypatch, kind)
 
 
-def forget_after(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    send: Callable[..., None] = getattr(JobOutbox, name)
+def forget_after(monkeypatch: pytest.MonkeyPatch, kind: type[events.Instruction]) -> None:
+    send = job_outbox.SENDERS[kind]
 
     def careless(self: JobOutbox, instruction: Any) -> None:
         send(self, instruction)
         self._yields.clear()
 
-    monkeypatch.setattr(JobOutbox, name, careless)
+    monkeypatch.setitem(job_outbox.SENDERS, kind, careless)
 
 
 def value_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -265,7 +265,11 @@ def _sites_data(progress: JobProgress) -> dict[str, Any]:
     sites: dict[str, Any] = {site.site: {"operations": {}, "bytes_sent": {}} for site in progress.sites}
     for entry in progress.operations:
         counts = {name: getattr(entry, name) for name in ("done", "running", "waiting", "failed")}
-        sites[entry.site]["operations"][entry.operation] = {**counts, "seconds": round(entry.seconds, 4)}
+        sites[entry.site]["operations"][entry.operation] = {
+            **counts,
+            "seconds": round(entry.seconds, 4),
+            "first_failure": entry.first_failure and failure_data(entry.first_failure),
+        }
     for source, peer, size in progress.links:
         sites[source]["bytes_sent"][peer] = size
     return sites

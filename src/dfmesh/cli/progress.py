@@ -93,6 +93,8 @@ def draw(view: JobView, most_rows: int = 1000) -> RenderableType:
     if links:
         between = f"between sites {bytes_text(view.progress.bytes_between_sites)}: " if len(links) > 1 else ""
         parts.append(Text(between + ", ".join(links)))
+    if view.status == JobStatus.FINISHED.value:  # Else the errors of the job are told.
+        parts += [Text(shown_line(text)) for entry in view.progress.operations if (text := entry.failure_text)]
     return Group(*parts)
 
 

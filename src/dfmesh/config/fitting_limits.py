@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import numbers
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 from dfmesh.config.fitting_kinds import SHORT, is_boolean, is_plain, scalar, shown
+from dfmesh.config.text_pattern import matcher
 
 Judge = Callable[[Any], str]
 """Says why a value does not fit, as what follows its name in a sentence; empty if it does."""
@@ -86,8 +86,9 @@ def limits(schema: Mapping[str, Any], what: str) -> tuple[int, int]:
 def lengths(schema: Mapping[str, Any]) -> Judge | None:
     """Compile what a schema says about texts; None if nothing."""
     least, most = limits(schema, "Length")
-    pattern = _pattern(schema.get("pattern"))
-    if (least, most) == NO_LIMITS and pattern is None:
+    pattern = schema.get("pattern")
+    matches = matcher(pattern) if isinstance(pattern, str) and pattern else None
+    if (least, most) == NO_LIMITS and matches is None:
         return None
 
     def judge(value: Any) -> str:
@@ -96,16 +97,8 @@ def lengths(schema: Mapping[str, Any]) -> Judge | None:
         if not least <= len(value) <= most:
             wanted = f"at least {least}" if len(value) < least else f"at most {most}"
             return f"is {SHORT.repr(value)} of {len(value)} characters, expected {wanted}"
-        if pattern is not None and not pattern.search(value):
-            return f"is {SHORT.repr(value)}, expected what matches {pattern.pattern!r}"
+        if matches is not None and not matches(value):
+            return f"is {SHORT.repr(value)}, expected what matches {pattern!r}"
         return ""
 
     return judge
-
-
-def _pattern(text: Any) -> re.Pattern[str] | None:
-    """Compile a pattern; None for one that is written in another dialect than Python's."""
-    try:
-        return re.compile(text) if isinstance(text, str) and text else None
-    except re.error:
-        return None

@@ -7,6 +7,7 @@ from typing import Any
 from dfmesh.api import did_you_mean
 from dfmesh.config.documents import Item
 from dfmesh.config.reader import Chain, Reader
+from dfmesh.config.text_pattern import PatternError, matcher
 
 JSON_TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
 PYTHON_TYPE = "x-python-type"
@@ -24,7 +25,7 @@ MAX_SCHEMAS = 100_000
 MAX_NESTING = 128
 """Schemas inside one another; a reference and what it points to are two."""
 
-_TEXTS = frozenset({"description", "title", "format", "pattern"})
+_TEXTS = frozenset({"description", "title", "format"})
 _FLAGS = {
     "accepts_literal_input": "accepts-literal-input",
     "accepts_node_input": "accepts-node-input",
@@ -183,6 +184,8 @@ class SchemaReader:
             return self._types(entry)
         if key in _TEXTS:
             return reader.text(entry) or ""
+        if key == "pattern":
+            return self._pattern(entry)
         if key == "required" and not entry.node.tag.endswith(":bool"):
             return reader.texts(entry)
         if key == "enum":
@@ -190,6 +193,14 @@ class SchemaReader:
         if key in _FLAGS or key in _FLAGS.values() or key == "discoverable":
             return reader.flag(entry)
         return reader.data(entry)
+
+    def _pattern(self, entry: Item) -> str:
+        pattern = self._reader.text(entry) or ""
+        try:
+            matcher(pattern)
+        except PatternError as error:
+            self._reader.fault(entry, f"{pattern!r} cannot be matched: {error}", "write it otherwise, or leave it out")
+        return pattern
 
     def _types(self, entry: Item) -> str | list[str]:
         items = self._reader.elements(entry) if entry.is_sequence else [entry]

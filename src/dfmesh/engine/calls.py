@@ -436,8 +436,11 @@ class Calls:
             return
         if isinstance(error, EscapedError):
             error = error.error
-        raised = error.raised if isinstance(error, RemoteRaised) else describe(error, self._adapters.own_code)
-        self._outcome.raised(call, with_failed_iteration(raised, given or {}).after_calls(calls), seconds)
+        if isinstance(error, RemoteRaised):
+            raised = error.raised
+        else:
+            raised = with_failed_iteration(describe(error, self._adapters.own_code), given or {})
+        self._outcome.raised(call, raised.after_calls(calls), seconds)
 
 
 class PickleRefusedError(DfmeshError):

@@ -1,4 +1,4 @@
-"""What is said when something cannot take an `IterationError`: that it is the failure of an iteration, and its cause."""
+"""What is said when something cannot take an `IterationError`: which iteration failed, and why."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def failed_iteration_in(given: Mapping[str, Any]) -> str:
     # The first entry is the parameter set.
     number = ".".join(map(str, found.frame[1:]))
     which = f"iteration {number}" if number else "an iteration"
-    where = ", ".join(filter(None, (found.operation, found.location)))
+    where = f"{found.operation} ({found.location})" if found.location else found.operation
     place = f" [{found.raised_at}]" if found.raised_at else ""
     return f"{path} is the failure of {which} of {where}: {found.kind}: {found.message}{place}"
 

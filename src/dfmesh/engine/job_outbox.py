@@ -108,7 +108,7 @@ class JobOutbox:
 
     def carry_out(self, instruction: events.Instruction) -> None:
         """Carry out an instruction that sends something."""
-        _SENDERS[type(instruction)](self, instruction)
+        SENDERS[type(instruction)](self, instruction)
 
     def event_over(self) -> None:
         """All instructions of one event have been carried out."""
@@ -371,7 +371,7 @@ def _nobody() -> None:
     pass
 
 
-_SENDERS: Final[dict[type[events.Instruction], Callable[[JobOutbox, Any], None]]] = {
+SENDERS: Final[dict[type[events.Instruction], Callable[[JobOutbox, Any], None]]] = {
     events.SendToken: JobOutbox._send_token,
     events.SendTokens: JobOutbox._send_tokens,
     events.SendYield: JobOutbox._send_yield,

@@ -228,7 +228,8 @@ class NetRunner:
             try:
                 token = select(token, route.select)
             except DfmeshError as error:
-                token = self._not_selected(transition, route, self._failure(transition, frame, error))
+                failure = explained(self._failure(transition, frame, error), [token])
+                token = self._not_selected(transition, route, failure)
         if route.site == self.site:
             for target in self.wired.arrivals[route.id]:
                 self.deliver(target, frame, token)
@@ -378,7 +379,7 @@ class NetRunner:
         scope: int | None = None,
         given: Sequence[Any] = (),
     ) -> Failed:
-        """Make, and report, the failure of something that this runner itself evaluated on what is given, as `report`."""
+        """Make, and `report`, the failure of something that this runner itself evaluated on what is given."""
         open_text = isinstance(error, DfmeshError) and error.shows_no_value
         failure = self._failure(transition, frame, error)
         if not open_text:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dfmesh.compiler.quantity_text import bytes_text
 from dfmesh.engine.message_parts import SiteReport
+from dfmesh.errors import OperationFailure
 from dfmesh.session.job_inbox import JobStatus
 from dfmesh.text_tables import aligned
 
@@ -25,6 +26,7 @@ class OperationProgress:
         waiting: Frames of which some input is there and some is not.
         failed: Frames that ended with an error.
         seconds: Time spent in calls, summed.
+        first_failure: What failed first, also if a loop tolerated it; None if nothing did.
     """
 
     site: str
@@ -34,12 +36,18 @@ class OperationProgress:
     waiting: int = 0
     failed: int = 0
     seconds: float = 0.0
+    first_failure: OperationFailure | None = None
 
     @property
     def cells(self) -> list[str]:
         """A row of a table: site, operation, done, running, waiting, failed, seconds; a dot for nothing."""
         counts = (self.done, self.running, self.waiting, self.failed)
         return [self.site, self.operation, *(str(count) if count else "·" for count in counts), f"{self.seconds:.2f}"]
+
+    @property
+    def failure_text(self) -> str:
+        """What failed first, on one line: place in the pipeline, operation, frame, cause; empty if nothing did."""
+        return "" if self.first_failure is None else f"first failure: {self.first_failure}"
 
 
 class JobProgress:
@@ -70,6 +78,8 @@ class JobProgress:
                 entry.waiting += report.waiting
                 entry.failed += report.failed
                 entry.seconds += report.seconds
+                if entry.first_failure is None and report.first_failure is not None:
+                    entry.first_failure = report.first_failure.to_error()
         return list(found.values())
 
     @property
@@ -95,10 +105,11 @@ class JobProgress:
         return f"{self.status.value}, {results}, {bytes_text(self.bytes_between_sites)} between sites"
 
     def to_text(self) -> str:
-        """Give it as plain text: a line, a row per operation and site, the bytes on the links."""
+        """Give it as plain text: a line, a row per operation and site, what failed first, the bytes on the links."""
         lines = [self.summary()]
         if operations := self.operations:
             lines += aligned([_TITLES, *(entry.cells for entry in operations)], numbers_from=2)
+            lines += filter(None, (entry.failure_text for entry in operations))
         if links := self.links:
             lines.append(", ".join(f"{source} → {peer} {bytes_text(size)}" for source, peer, size in links))
         return "\n".join(lines)

@@ -11,10 +11,11 @@ from dfmesh.compiler import CompiledPipeline, compile_pipeline
 from dfmesh.config import FederationConfig
 from dfmesh.engine.adapters import SiteAdapters
 from dfmesh.engine.message_parts import SiteReport
-from dfmesh.engine.messages import JobFinished, JobRefused, YieldPackage
+from dfmesh.engine.messages import JobFinished, JobLines, JobRefused, YieldPackage
 from dfmesh.engine.simulator import Simulation
 from dfmesh.engine.site_cache import Cache
 from dfmesh.errors import OperationFailure
+from dfmesh.session.job_log import JobLog
 from dfmesh.session.results import ResultItem
 
 
@@ -30,6 +31,7 @@ class SimulationResult:
         seconds: Virtual time that it took.
         messages: Messages sent between peers.
         reports: What each site did.
+        log: What its loops tolerated; what adapters print is not in it.
     """
 
     status: str
@@ -39,6 +41,7 @@ class SimulationResult:
     seconds: float
     messages: int
     reports: tuple[SiteReport, ...]
+    log: JobLog
 
 
 def simulate(
@@ -69,6 +72,10 @@ def simulate(
     offered = adapters or {site: SiteAdapters(config, site) for site in config.sites}
     simulation = Simulation(compiled.nets, offered, homesite, seed, caches)
     end = simulation.run([compiled.parameter_set(given) for given in parameter_sets])
+    log = JobLog()
+    for message in simulation.to_client:
+        if isinstance(message, JobLines):
+            log.add(message)
     packages = [message for message in simulation.to_client if isinstance(message, YieldPackage)]
     packages.sort(key=lambda package: (package.frame, compiled.order.get(package.node, 0)))
     items = tuple(
@@ -87,4 +94,5 @@ def simulate(
         seconds=simulation.now,
         messages=simulation.messages,
         reports=() if isinstance(end, JobRefused) else end.reports,
+        log=log,
     )

@@ -70,6 +70,10 @@ def fail(text):
     raise ValueError(text)
 
 
+def join(texts):
+    return " ".join(texts)
+
+
 def hold(text, gate):
     print(text)
     while not os.path.exists(gate):

@@ -8,6 +8,7 @@ statement, and then with whole choices at all sites that are left.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from dfmesh.compiler.placement.attempt import MANY, Attempt
 from dfmesh.compiler.placement.charges import Charges
 from dfmesh.compiler.placement.cheapening import Cheapening
 from dfmesh.compiler.placement.highs import Relaxed, Solved, relax, solve
+from dfmesh.compiler.placement.hub_search import hubs_of
 from dfmesh.compiler.placement.hubs import resent
 from dfmesh.compiler.placement.messages import Messages
 from dfmesh.compiler.placement.passing import pass_on
@@ -58,11 +60,11 @@ PASSES = 3
 SMALL = 3_000
 """Choices up to which programs are solved though prices differ."""
 
-ENOUGH = 0.003
-"""Gap, as a share, that is small enough in larger ones."""
+FEW_WAYS = 30
+"""Ways of a shipment up to which flows are stated where all together would be too many."""
 
-LITTLE = 0.6
-"""Share of the choices that messages leave up to which a program follows in larger ones."""
+FINE_ENOUGH = 0.01
+"""Gap, as a share, that is small enough then."""
 
 LESS = 0.4
 """Share of the effort for charges that is made for more than `MANY` nodes."""
@@ -95,22 +97,19 @@ class Cheapest(Standing):
             stated = program(self.problem, self.charges, self.domain, ways)
             relaxed = relax(stated)
             self.note_bound(relaxed.bound)
-            work = self._place_near(stated, relaxed, ways)
+            work = self._place_near(stated, relaxed)
             if self.is_within(0.0):
                 return
         if work:
             self._settle(program(self.problem, self.charges, self.domain, ways), work // max(1, relaxed.work))
 
-    def approach(self) -> None:
-        """Do the same without going to the end, where messages leave little of a large problem."""
+    def look(self) -> None:
+        """Do the same without going to the end, where the whole statement would be too large."""
         self._gather()
-        choices = self.domain.sum()
-        self._pass_on()
-        if not self.is_within(ENOUGH) and self.domain.sum() < LITTLE * choices:
-            stated = program(self.problem, self.charges, self.domain, 0)
-            relaxed = relax(stated)
-            self.note_bound(relaxed.bound)
-            self._place_near(stated, relaxed, 0)
+        stated = program(self.problem, self.charges, self.domain, FEW_WAYS)
+        relaxed = relax(stated)
+        self.note_bound(relaxed.bound)
+        self._place_near(stated, relaxed)
 
     def _gather(self) -> None:
         """Look at the placements with all that may be there at one site."""
@@ -132,14 +131,14 @@ class Cheapest(Standing):
         ways = ways_of(self.problem, self.domain)
         return (ways,) if ways <= FEW else (0, ways)
 
-    def _place_near(self, stated: Program, relaxed: Relaxed, ways: int) -> int:
+    def _place_near(self, stated: Program, relaxed: Relaxed) -> int:
         """Place at sites that a relaxation takes, and rule out sites; give how much work more of that is worth."""
         self._improve(relaxed.likeliest)
         if self.is_within(0.0):
             return 0
         near = _only(stated, relaxed.share > TAKEN, self.domain)
         near[np.arange(len(near)), self.chosen] = True
-        among = program(self.problem, self.charges, near, ways)
+        among = program(self.problem, self.charges, near, 0 if self.charges.is_uniform else sys.maxsize)
         each, worth = relax(among).work, 0
         if each <= HARD:
             solved = solve(among, _looks(NEAR_WORK // max(1, each)), heuristics=True)
@@ -192,8 +191,9 @@ def find_cheapest(attempt: Attempt, charges: Charges) -> Cheapest:
     if charges.is_uniform or attempt.domain.sum() <= SMALL:
         cheapest.run()
     else:
-        cheapest.approach()
-        if not cheapest.is_within(ENOUGH):
+        if hubs_of(problem) and attempt.domain.sum() <= MANY_CHOICES:
+            cheapest.look()
+        if not cheapest.is_within(FINE_ENOUGH):
             cheapening = Cheapening(problem, charges, cheapest.chosen, cheapest.total, cheapest.bound)
             cheapening.run(attempt.free_order, attempt.domain, LESS if len(problem.variable) > MANY else 1.0)
             cheapest.consider(cheapening.chosen)

@@ -63,7 +63,7 @@ class Descent:
         self.propagation = propagation
         self.steps = 0
         self._problem = propagation.problem
-        self._urgency = [1.0] * len(propagation.sites)
+        self._urgency = np.ones(len(propagation.sites))
         self._stack: list[_Choice] = []
         self._patient_until = self._end = 0
 
@@ -104,12 +104,11 @@ class Descent:
             completed = min(completed, len(self._stack) - 1)
 
     def _next(self) -> int | None:
-        left, urgency, position = self.propagation.state.left, self._urgency, self.propagation.state.position
-        return min(
-            (variable for variable, at in enumerate(position) if at < 0),
-            key=lambda variable: left[variable] / urgency[variable],
-            default=None,
-        )
+        if len(self._stack) == len(self._urgency):
+            return None
+        size = self.propagation.state.left / self._urgency
+        size[[choice.variable for choice in self._stack]] = np.inf
+        return int(size.argmin())
 
     def _options(self, variable: int) -> list[int]:
         """Give the positions left for a variable, the most promising first."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dfmesh.compiler.placement.problem import Flags, Floats, Indices, Problem
+from dfmesh.compiler.placement.problem import Flags, Floats, Indices, Problem, Whole
 from dfmesh.compiler.placement.windows import TOLERANCE
 
 UPDATE = 2_000
@@ -27,7 +27,7 @@ class DeadEndError(Exception):
 
 @dataclass(slots=True)
 class State:
-    """What changes. The arrays are replaced, never written to, so a copy of the lists is a copy of it all."""
+    """What changes. The arrays in lists are replaced, never written to, so a copy of the lists is a copy of it all."""
 
     alive: list[Flags]
     cost: list[Floats]
@@ -36,7 +36,7 @@ class State:
     tails: list[Floats]
     rest: list[Floats]
     position: list[int]
-    left: list[int]
+    left: Whole
 
     def copy(self) -> State:
         """Give one that may change by itself."""
@@ -48,7 +48,7 @@ class State:
             self.tails[:],
             self.rest[:],
             self.position[:],
-            self.left[:],
+            self.left.copy(),
         )
 
 
@@ -109,7 +109,7 @@ class Propagation:
             tails,
             rest,
             position=[-1] * len(self.sites),
-            left=[len(sites) for sites in self.sites],
+            left=np.array([len(sites) for sites in self.sites], np.int64),
         )
 
     def sharpen(self, heads: Floats, tails: Floats) -> None:
@@ -218,7 +218,7 @@ class Propagation:
         if not left.any():
             raise DeadEndError
         state.alive[variable] = left
-        state.left[variable] = int(np.count_nonzero(left))
+        state.left[variable] = np.count_nonzero(left)
         for node in self.problem.members[variable]:
             cost = state.cost[node] = np.where(left, self.compute[node], np.inf)
             state.heads[node] = state.start[node] + cost
