@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from placement_problems import SHAPES, Stated, add_rules, best, make
+from placement_problems import SHAPES, Maker, Stated, add_rules, best, make
 
 from dfmesh.compiler.placement.attempt import Attempt, Effort, InfeasibleError
 from dfmesh.compiler.placement.descent import Descent, Outcome
@@ -92,3 +92,14 @@ def test_when_the_work_is_done_a_descent_gives_what_it_has() -> None:
     exact = min_seconds(problem)
     assert bound <= exact <= problem.seconds(chosen)
     assert not proven or exact == problem.seconds(chosen)
+
+
+def test_sites_of_limited_capacity_are_filled_well() -> None:
+    maker = Maker("capacity", 10)
+    for _ in range(120):
+        maker.operation([], 10)
+    stated = maker.stated()
+    stated.costs.capacities = dict.fromkeys(stated.sites, 1)
+    problem = problem_of(stated)
+    chosen, bound, _ = least_seconds(Attempt(problem, Effort()))
+    assert bound <= problem.seconds(chosen) <= 1.3 * bound

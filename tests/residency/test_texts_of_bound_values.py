@@ -38,7 +38,7 @@ def run(session: Session, body: Callable[[Any], None]) -> Job:
 def all_that_the_client_gets(job: Job) -> str:
     results = {place: job.partial_result()[place] for place in job.partial_result()}
     errors = [(error, vars(error)) for error in job.errors]
-    return repr((results, errors, list(job.log))) + str(job.log) + str(job.progress())
+    return repr((results, errors, list(job.log), job.progress().sites)) + str(job.log) + str(job.progress())
 
 
 def of_an_element(h: Any) -> None:
@@ -194,9 +194,23 @@ def test_what_is_printed_stays_and_that_is_said_once(session: Session, operation
 
     job = run(session, body)
     assert "SECRET" not in all_that_the_client_gets(job)
-    (line,) = job.log
+    (line,) = (line for line in job.log if line.source != "WARNING")
     assert (line.operation, line.source) == (f"h.{operation}", "INFO")
     assert line.text.startswith("what it prints and logs stays at site 'h1', by a rule of residency (")
+
+
+def test_what_a_loop_tolerates_shows_nothing_of_the_value(session: Session) -> None:
+    def body(h: Any) -> None:
+        with ForEach(h.Patients(), on_error="skip") as patient:
+            Yield(h.Float(x=patient["name"]))
+
+    job = run(session, body)
+    assert "SECRET" not in all_that_the_client_gets(job)
+    first, *_others = job.log
+    assert (first.site, first.operation, first.frame[0]) == ("h1", "h.Float", 0)
+    assert f"failed in this iteration, which its loop tolerates: ValueError: {STAYS}" in first.text
+    (said,) = (entry.first_failure for entry in job.progress().operations if entry.first_failure)
+    assert said.message.startswith(STAYS)
 
 
 def test_what_has_nothing_to_do_with_the_rule_says_all(session: Session) -> None:

@@ -98,6 +98,10 @@ class FailureReports:
         if lines:
             self._send_lines(lines)
 
+    def close(self) -> None:
+        """Tell nobody any more."""
+        self._send, self._flush_lines = _nowhere, _nothing
+
     def _line(self, operation: str, node: str, location: str, text: str, frame: Frame = ()) -> JobLine:
         where = f"{location}: " if location else ""
         text = HIDDEN_SECRETS.hide(" ".join(f"{where}{text}".splitlines()))
@@ -106,3 +110,11 @@ class FailureReports:
 
     def _send_lines(self, lines: list[JobLine]) -> None:
         self._send(self._homesite, messages.JobLines(self._job, self._site, tuple(lines)))
+
+
+def _nowhere(_peer: str, _message: messages.AnyMessage) -> None:
+    """Sends nothing: the job is over."""
+
+
+def _nothing() -> None:
+    """Sends no lines: the job is over."""

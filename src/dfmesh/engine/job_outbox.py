@@ -118,6 +118,7 @@ class JobOutbox:
     def close(self) -> None:
         """Tell nobody of what is sent any more."""
         self._on_flushed = _nobody
+        self.failures.close()
 
     def send(self, peer: str, message: AnyMessage) -> int:
         """Send a message and note its size."""

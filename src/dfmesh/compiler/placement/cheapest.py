@@ -8,7 +8,6 @@ statement, and then with whole choices at all sites that are left.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,7 +74,8 @@ class Cheapest(Standing):
     """A placement and a bound that approach one another.
 
     Attributes:
-        domain: Sites that a placement that is charged no more than `chosen` may have, `[variable, site]`.
+        domain: Sites that a cheaper placement may have, `[variable, site]`; also one that is charged the same, unless
+            there are more than `MANY_CHOICES`.
         order: Of the variables, for messages.
         sweeps: Variables that may be looked at to move them one by one, each time.
     """
@@ -97,7 +97,7 @@ class Cheapest(Standing):
             stated = program(self.problem, self.charges, self.domain, ways)
             relaxed = relax(stated)
             self.note_bound(relaxed.bound)
-            work = self._place_near(stated, relaxed)
+            work = self._place_near(stated, relaxed, ways)
             if self.is_within(0.0):
                 return
         if work:
@@ -106,10 +106,13 @@ class Cheapest(Standing):
     def look(self) -> None:
         """Do the same without going to the end, where the whole statement would be too large."""
         self._gather()
+        self._pass_on()
+        if self.is_within(FINE_ENOUGH):
+            return
         stated = program(self.problem, self.charges, self.domain, FEW_WAYS)
         relaxed = relax(stated)
         self.note_bound(relaxed.bound)
-        self._place_near(stated, relaxed)
+        self._place_near(stated, relaxed, FEW_WAYS)
 
     def _gather(self) -> None:
         """Look at the placements with all that may be there at one site."""
@@ -131,14 +134,14 @@ class Cheapest(Standing):
         ways = ways_of(self.problem, self.domain)
         return (ways,) if ways <= FEW else (0, ways)
 
-    def _place_near(self, stated: Program, relaxed: Relaxed) -> int:
+    def _place_near(self, stated: Program, relaxed: Relaxed, ways: int) -> int:
         """Place at sites that a relaxation takes, and rule out sites; give how much work more of that is worth."""
         self._improve(relaxed.likeliest)
         if self.is_within(0.0):
             return 0
         near = _only(stated, relaxed.share > TAKEN, self.domain)
         near[np.arange(len(near)), self.chosen] = True
-        among = program(self.problem, self.charges, near, 0 if self.charges.is_uniform else sys.maxsize)
+        among = program(self.problem, self.charges, near, ways)
         each, worth = relax(among).work, 0
         if each <= HARD:
             solved = solve(among, _looks(NEAR_WORK // max(1, each)), heuristics=True)
@@ -176,7 +179,7 @@ class Cheapest(Standing):
 
 
 def find_cheapest(attempt: Attempt, charges: Charges) -> Cheapest:
-    """Give a placement of least charges, what it is charged, and a bound of that."""
+    """Give a placement of least charges, what it is charged, and a bound of that; rule out sites that are dearer."""
     problem, neighbours = attempt.problem, Neighbours(attempt.problem, charges)
     chosen = attempt.scheduler.improve(attempt.start(charges), neighbours, np.inf, attempt.effort.sweeps)
     cheapest = Cheapest(
@@ -190,6 +193,9 @@ def find_cheapest(attempt: Attempt, charges: Charges) -> Cheapest:
     )
     if charges.is_uniform or attempt.domain.sum() <= SMALL:
         cheapest.run()
+        if attempt.domain.sum() <= MANY_CHOICES:
+            # Messages rule out also what is charged the same, which may be better in what is compared next.
+            attempt.domain = cheapest.domain
     else:
         if hubs_of(problem) and attempt.domain.sum() <= MANY_CHOICES:
             cheapest.look()

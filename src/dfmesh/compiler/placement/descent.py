@@ -49,6 +49,7 @@ class _Choice:
     best: list[int]
     left: list[int]
     state: State
+    site: int = -1
 
 
 class Descent:
@@ -123,10 +124,9 @@ class Descent:
         return found
 
     def _busy(self) -> Floats:
-        busy = np.zeros(len(self._problem.sites))
-        for choice in self._stack:
-            site = self.propagation.site(choice.variable)
-            busy[site] += self._problem.load[choice.variable, site]
+        sites = [choice.site for choice in self._stack]
+        load = self._problem.load[[choice.variable for choice in self._stack], sites]
+        busy: Floats = np.bincount(np.array(sites, np.intp), load, len(self._problem.sites)).astype(np.float64)
         return busy
 
     def _choose(self, ceiling: float) -> bool:
@@ -143,6 +143,7 @@ class Descent:
                 self.steps += 1
                 propagation.work += CHOOSING
                 if propagation.choose(choice.variable, choice.left.pop()):
+                    choice.site = propagation.site(choice.variable)
                     return True
                 self._urgency[choice.variable] += FAILED
             elif is_patient:
@@ -172,10 +173,19 @@ class _Completing:
         self._busy = np.zeros(len(self._problem.sites))
 
     def run(self) -> list[int] | None:
-        if not all(self._place(variable) for variable in range(len(self._position))):
+        order: list[int] = list(range(len(self._position)))
+        if self._problem.limited:
+            order.sort(key=self._regret)
+        if not all(self._place(variable) for variable in order):
             return None
         sites = self._propagation.sites
         return [int(sites[variable][position]) for variable, position in enumerate(self._position)]
+
+    def _regret(self, variable: int) -> float:
+        """Give how much longer a variable busies a site if it does not get the best one; most first."""
+        sites = self._propagation.sites[variable][self._propagation.state.alive[variable]]
+        load = np.sort(self._problem.load[variable, sites])
+        return -float(load[1] - load[0]) if len(load) > 1 else -np.inf
 
     def _place(self, variable: int) -> bool:
         propagation, problem = self._propagation, self._problem
@@ -189,7 +199,11 @@ class _Completing:
             longest = np.maximum(longest, propagation.through(node, positions, ends[node]))
         if problem.limited:
             sites = propagation.sites[variable][positions]
-            longest = np.maximum(longest, self._busy[sites] + problem.load[variable, sites])
+            load = problem.load[variable, sites]
+            longest = np.maximum(longest, self._busy[sites] + load)
+            in_time = longest <= propagation.limit
+            if np.isfinite(propagation.limit) and in_time.any():  # What keeps the sites least busy leaves most room.
+                longest = np.where(in_time, load, np.inf)
         best = int(longest.argmin())
         self._position[variable] = int(positions[best])
         site = propagation.sites[variable][positions[best]]

@@ -10,6 +10,7 @@ from dfmesh.compiler.placement.closing import Closing
 from dfmesh.compiler.placement.descent import Descent
 from dfmesh.compiler.placement.least_charges import relax
 from dfmesh.compiler.placement.propagation import Propagation
+from dfmesh.compiler.placement.relaxation import Relaxation
 from dfmesh.compiler.placement.search import Search
 from dfmesh.compiler.placement.windows import NANOSECOND
 
@@ -47,6 +48,9 @@ def least_seconds(attempt: Attempt) -> tuple[list[int], float, bool]:
     closing.run(propagation, work=work)
     attempt.steps += closing.steps
     is_proven = closing.seconds <= closing.bound + NANOSECOND / 2
+    if not is_proven and attempt.searched and problem.limited:  # Who is where matters more than in which order.
+        relaxation = Relaxation(problem, None, attempt.order, domain, 1)
+        return _search(attempt, closing.chosen, closing.bound, relaxation, None, attempt.effort.steps)
     return closing.chosen, closing.seconds if is_proven else min(closing.bound, closing.seconds), is_proven
 
 
@@ -61,7 +65,15 @@ def least_seconds_within(
     if not attempt.searched:
         return chosen, windows.bound(attempt.domain), False
     relaxation = relax(attempt, charges, attempt.domain, total + 1, problem.seconds(chosen))
-    bound, best = windows.bound(relaxation.domain), problem.seconds(chosen)
+    bound = windows.bound(relaxation.domain)
+    return _search(attempt, chosen, bound, relaxation, charges, attempt.effort.tie_steps)
+
+
+def _search(
+    attempt: Attempt, chosen: list[int], bound: float, relaxation: Relaxation, charges: Charges | None, budget: int
+) -> tuple[list[int], float, bool]:
+    problem, windows = attempt.problem, attempt.windows
+    best = problem.seconds(chosen)
     tight = windows.tighten(relaxation.domain, best - NANOSECOND)
     if best <= bound + NANOSECOND / 2 or tight is None:
         return chosen, best, True
@@ -71,13 +83,13 @@ def least_seconds_within(
     search = Search(
         problem,
         relaxation,
-        charges.shipping.tolist(),
+        None if charges is None else charges.shipping.tolist(),
         attempt.order,
         windows.best(tight)[1],
         limit=best - NANOSECOND,
         floor=bound + NANOSECOND / 2,
         goal_seconds=True,
-        budget=attempt.effort.tie_steps,
+        budget=budget,
     )
     search.run()
     attempt.steps += search.steps

@@ -24,7 +24,7 @@ from dfmesh.compiler.placement.problem import Flags, Floats, Indices, Problem, W
 FINER = 2**16
 """Parts of a unit of charges to which prices are rounded."""
 
-ROOM = 2**60
+ROOM = 2**56
 """What all columns together may be charged in such parts."""
 
 
@@ -58,8 +58,9 @@ class Program:
         Args:
             prices: Of each row, what one more of its sum is worth; any are right, the solver's give the best bound.
         """
-        finer = max(1, min(FINER, ROOM // max(1, int(self.costs.sum()))))
-        whole = np.rint(prices * finer).astype(np.int64)
+        most = max(1, int(self.costs.sum()))
+        finer = max(1, min(FINER, ROOM // most))
+        whole = np.rint(np.clip(prices, -most, most) * finer).astype(np.int64)
         whole = np.where(np.isinf(self.lower), np.minimum(whole, 0), whole)
         whole = np.where(np.isinf(self.upper), np.maximum(whole, 0), whole)
         variables = int(self.variable[-1]) + 1

@@ -71,7 +71,6 @@ def _charges_first(problem: Problem, objective: Objective, effort: Effort) -> So
     attempt = Attempt(problem, replace(effort, tie_steps=few))
     charges = charge(problem, objective, tie_breaks=False)
     cheapest = find_cheapest(attempt, charges)
-    attempt.domain = cheapest.domain
     chosen, bound, complete_seconds = least_seconds_within(attempt, cheapest.chosen, charges, cheapest.total)
     limit = problem.seconds(chosen)
     both = charge(problem, objective, tie_breaks=True)
