@@ -8,6 +8,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from dfmesh.engine.call_run import CallRun
 from dfmesh.engine.call_work import CallWork, ignore
 from dfmesh.engine.thread_results import RESULTS_AT_ONCE
 from dfmesh.engine.worker_thread import Ended, Work
-from dfmesh.engine.worker_threads import WorkerThreads
+from dfmesh.engine.worker_threads import PATIENCE, WorkerThreads
 
 LIMIT = 60.0
 FIRST = 7
@@ -221,6 +222,38 @@ def test_a_run_that_hangs_is_stopped() -> None:
             threads.stop(work, "its job has ended")
         await asyncio.wait_for(threads.end_of(run), LIMIT)
         assert threads.stuck == []
+        threads.close()
+
+    asyncio.run(main())
+
+
+def test_a_run_that_is_stopped_and_goes_on_is_not_made_by_others() -> None:
+    begun, let_go = threading.Event(), threading.Event()
+    made: list[int] = []
+
+    def function(x: int) -> None:
+        made.append(x)
+        begun.set()
+        while not let_go.is_set():
+            try:
+                time.sleep(0.001)
+            except CallStopped:
+                continue
+
+    async def main() -> None:
+        threads = WorkerThreads(asyncio.get_running_loop())
+        run = run_of(function, range(5))
+        threads.submit_run(run)
+        begun.wait(LIMIT)
+        threads.stop(run, "its job has ended")
+        for _ in range(20):  # It is looked for runs that stand still meanwhile.
+            done = threading.Event()
+            threads.submit(partial(time.sleep, PATIENCE), lambda *_, done=done: done.set())
+            while not done.is_set():
+                await asyncio.sleep(0.001)
+        let_go.set()
+        await asyncio.wait_for(threads.end_of(run), LIMIT)
+        assert made == [0]
         threads.close()
 
     asyncio.run(main())

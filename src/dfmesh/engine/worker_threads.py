@@ -255,7 +255,7 @@ class WorkerThreads:
         """Let others make the calls behind one that blocks a run; gives whether some run goes on."""
         going_on = False
         with self._lock:
-            runs = [worker.run for worker in self._workers if worker.run is not None]
+            runs = [worker.run for worker in self._workers if worker.run is not None and not worker.run.abandoned]
         for run in runs:
             if run.seen == run.position:  # Twice in a row: the thread has not just been kept from its work by ours.
                 self._work.extendleft(reversed(run.split()))
