@@ -247,10 +247,9 @@ def test_a_run_that_is_stopped_and_goes_on_is_not_made_by_others() -> None:
         begun.wait(LIMIT)
         threads.stop(run, "its job has ended")
         for _ in range(20):  # It is looked for runs that stand still meanwhile.
-            done = threading.Event()
+            done = asyncio.Event()
             threads.submit(partial(time.sleep, PATIENCE), lambda *_, done=done: done.set())
-            while not done.is_set():
-                await asyncio.sleep(0.001)
+            await done.wait()
         let_go.set()
         await asyncio.wait_for(threads.end_of(run), LIMIT)
         assert made == [0]

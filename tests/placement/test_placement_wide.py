@@ -13,6 +13,7 @@ from dfmesh import BestOf, FederationConfig, Pipeline, Yield
 from dfmesh.compiler import compile_pipeline
 from dfmesh.compiler.explain import explain
 from dfmesh.compiler.placement import Objective, place, solver
+from dfmesh.compiler.placement.problem import Problem
 from dfmesh.errors import PipelineError
 
 SITES = 2_000
@@ -65,6 +66,21 @@ def test_short_lists_never_make_a_bound_too_large(objective: Objective, monkeypa
         assert placement.certificate.bound <= least[0] + 1e-6
         found += cost(stated, placement.sites, objective.value)[0] <= least[0] * 1.05 + 1e-6
     assert found >= 60
+
+
+@pytest.mark.parametrize("objective", list(Objective), ids=lambda objective: objective.value)
+def test_no_table_over_all_pairs_of_sites_is_made_per_edge(
+    objective: Objective, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_large(problem: Problem) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(solver, "WIDE", 0)
+    monkeypatch.setattr(Problem, "delay", property(too_large))
+    for shape in ("dag", "shared", "fan"):
+        stated = make((5, "wide"), shape, 60, 8, candidates=3)
+        placement = place(stated.graph, stated.costs, stated.home, stated.sites, objective)  # type: ignore[arg-type]
+        assert legal(stated, placement.sites)
 
 
 def test_rules_are_kept_there_too(tmp_path: Path) -> None:

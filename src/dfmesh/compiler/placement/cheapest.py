@@ -38,13 +38,13 @@ GATHERED = 64
 NEAR_WORK = 120_000_000
 """What HiGHS may do in rounds of cuts among the sites that a relaxation takes."""
 
-WORK, LESS_WORK = 500_000_000, 200_000_000
+WORK, LESS_WORK = 350_000_000, 200_000_000
 """The same among all sites that are left, if it came to its end there, and if not."""
 
 LEAST, MOST = 4, 2_000
 """How often it may look at whether it shall go on, at the least and at most; the first three come before any cut."""
 
-HARD = 5_000_000
+HARD = 3_500_000
 """Work of one such round above which they lead to little: it is a hitting set problem, or nearly."""
 
 POPULAR = 24
@@ -65,6 +65,9 @@ FEW_WAYS = 30
 FINE_ENOUGH = 0.01
 """Gap, as a share, that is small enough then."""
 
+NEXT_TO_NOTHING = 0.0001
+"""Gap, as a share, that is left in problems of more than `SMALL` choices."""
+
 LESS = 0.4
 """Share of the effort for charges that is made for more than `MANY` nodes."""
 
@@ -77,7 +80,8 @@ class Cheapest(Standing):
         domain: Sites that a cheaper placement may have, `[variable, site]`; also one that is charged the same, unless
             there are more than `MANY_CHOICES`.
         order: Of the variables, for messages.
-        sweeps: Variables that may be looked at to move them one by one, each time.
+        sweeps: Variables that may be looked at to move them one by one, each time; none where there are very many
+            sites, since that keeps a table over all pairs of them per edge.
     """
 
     domain: Flags
@@ -98,7 +102,7 @@ class Cheapest(Standing):
             relaxed = relax(stated)
             self.note_bound(relaxed.bound)
             work = self._place_near(stated, relaxed, ways)
-            if self.is_within(0.0):
+            if self._is_done():
                 return
         if work:
             self._settle(program(self.problem, self.charges, self.domain, ways), work // max(1, relaxed.work))
@@ -113,6 +117,9 @@ class Cheapest(Standing):
         relaxed = relax(stated)
         self.note_bound(relaxed.bound)
         self._place_near(stated, relaxed, FEW_WAYS)
+
+    def _is_done(self) -> bool:
+        return self.is_within(0.0 if self.domain.sum() <= SMALL else NEXT_TO_NOTHING)
 
     def _gather(self) -> None:
         """Look at the placements with all that may be there at one site."""
@@ -137,7 +144,7 @@ class Cheapest(Standing):
     def _place_near(self, stated: Program, relaxed: Relaxed, ways: int) -> int:
         """Place at sites that a relaxation takes, and rule out sites; give how much work more of that is worth."""
         self._improve(relaxed.likeliest)
-        if self.is_within(0.0):
+        if self._is_done():
             return 0
         near = _only(stated, relaxed.share > TAKEN, self.domain)
         near[np.arange(len(near)), self.chosen] = True
@@ -157,7 +164,8 @@ class Cheapest(Standing):
         for number in [None, *self._popular()]:
             if number is not None:
                 chosen = resent(self.problem, neighbours, chosen, number)
-            chosen = scheduler.improve(chosen, neighbours, np.inf, self.sweeps)
+            if self.sweeps:
+                chosen = scheduler.improve(chosen, neighbours, np.inf, self.sweeps)
             self.consider(chosen)
 
     def _popular(self) -> list[int]:

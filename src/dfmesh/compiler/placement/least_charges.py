@@ -22,7 +22,7 @@ def least_charges(
 ) -> tuple[list[int], int, bool]:
     """Give a placement of least charges within a limit of seconds, a lower bound, and whether it is proven."""
     problem = attempt.problem
-    sweeps = attempt.effort.sweeps // (2 if len(problem.variable) > MANY else 1)
+    sweeps = attempt.effort.sweeps // (3 if len(problem.variable) > MANY else 1)
     chosen = attempt.scheduler.improve(chosen, Neighbours(problem, charges), limit, sweeps)
     total = charges.total(problem, chosen)
     domain = attempt.windows.tighten(attempt.domain, limit)

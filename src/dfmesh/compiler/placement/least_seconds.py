@@ -20,7 +20,7 @@ FINE, COARSE = 0.001, 0.002
 WORK = 5
 """Edges that may be updated per step of the effort."""
 
-LESS = 0.4
+LESS = 0.35
 """Share of the effort that is made for more than `MANY` nodes."""
 
 

@@ -26,9 +26,6 @@ WIDE = 160
 WORK = 60_000
 """Edges that may be updated on the way to a good placement."""
 
-SWEEPS = 4_000
-"""Variables that may be looked at to move them one by one, each time."""
-
 PASSES = 4
 """Passes of messages for a bound."""
 
@@ -105,7 +102,7 @@ def _least_charges(
     cheapening: Standing
     if charges.is_uniform:
         cheapening = Cheapest(
-            problem=narrow, charges=charges, chosen=first, total=total, domain=listed.copy(), order=order, sweeps=SWEEPS
+            problem=narrow, charges=charges, chosen=first, total=total, domain=listed.copy(), order=order, sweeps=0
         )
         cheapening.run()
     else:
