@@ -146,14 +146,22 @@ class Problem:
     @cached_property
     def load(self) -> Floats:
         """Seconds by which a variable busies a site, its capacity taken into account, `[variable, site]`."""
-        return self.together / self.capacity[None]
+        load = np.zeros_like(self.together)
+        np.divide(self.together, self.capacity[None], out=load, where=self.together > 0)
+        return load
 
     @cached_property
     def together(self) -> Floats:
         """Seconds that the nodes of a variable compute, `[variable, site]`."""
-        together = np.zeros_like(self.domain, np.float64)
-        np.add.at(together, np.array(self.variable, np.intp), self.work)
-        return together
+        return self.summed(self.work)
+
+    def summed(self, seconds: Floats) -> Floats:
+        """Add up what the nodes of each variable take, `[node, site]`, as `[variable, site]`."""
+        # Only what is not zero is written: for very many sites the rest of the table takes no memory.
+        node, site = np.nonzero(seconds)
+        summed = np.zeros(self.domain.shape)
+        np.add.at(summed, (np.array(self.variable, np.intp)[node], site), seconds[node, site])
+        return summed
 
     @cached_property
     def levels(self) -> tuple[list[Level], list[Level]]:
@@ -224,14 +232,22 @@ class Problem:
             allowed[chosen[first], chosen[second]] for (first, second), allowed in self.residency.items()
         )
 
+    def within(self, domain: Flags) -> Problem:
+        """Give the same problem with other sites for its variables, `[variable, site]`."""
+        other = Problem(**{name: getattr(self, name) for name in self.__dataclass_fields__} | {"domain": domain})
+        known = {"load": self.load} | {name: self.__dict__[name] for name in _OF_ALL_DOMAINS if name in self.__dict__}
+        other.__dict__.update(known)
+        return other
+
     def without(self, variable: int, site: int) -> Problem:
         """Give the same problem with one site forbidden to one variable."""
         domain = self.domain.copy()
         domain[variable, site] = False
-        other = Problem(**{name: getattr(self, name) for name in self.__dataclass_fields__} | {"domain": domain})
-        for name in ("delay", "incoming", "outgoing", "limited", "load", "together", "levels"):
-            other.__dict__[name] = getattr(self, name)
-        return other
+        return self.within(domain)
+
+
+_OF_ALL_DOMAINS = ("delay", "incoming", "outgoing", "limited", "together", "levels")
+"""What is computed once, the same for all domains; some of it can be very large."""
 
 
 def build(graph: Graph, costs: Costs, homesite: str, sites: list[str]) -> Problem:
@@ -269,7 +285,8 @@ class _Building:
 
     def problem(self) -> Problem:
         latency, per_byte, send_price = self.costs.tables(self.sites)
-        work, work_price = self.work()
+        work, work_price, compute = self.work()
+        self.add_yielding(compute, latency, per_byte)
         edges = sorted((target, source, size) for (source, target), size in self.edges().items())
         problem = Problem(
             sites=self.sites,
@@ -277,7 +294,7 @@ class _Building:
             variable=self.variable,
             members=self.members,
             domain=self.domain(),
-            compute=work + self.yielding(latency, per_byte),
+            compute=compute,
             work=work,
             source=np.array([source for _, source, _ in edges], np.intp),
             target=np.array([target for target, _, _ in edges], np.intp),
@@ -294,24 +311,24 @@ class _Building:
             self.restrict(problem, rule)
         return problem
 
-    def work(self) -> tuple[Floats, Floats]:
-        seconds = np.zeros((len(self.graph.nodes), len(self.sites)))
-        money = np.zeros_like(seconds)
+    def work(self) -> tuple[Floats, Floats, Floats]:
+        """Give seconds, money, and once more the seconds, which are not written where they are zero."""
+        shape = len(self.graph.nodes), len(self.sites)
+        seconds, money, compute = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         for node in self.graph.nodes:
             for site in node.candidates or ():
-                seconds[node.index, self.order[site]] = self.costs.compute(node, site)
-                money[node.index, self.order[site]] = self.costs.compute_price(node, site)
-        return seconds, money
+                place = node.index, self.order[site]
+                seconds[place] = compute[place] = self.costs.compute(node, site)
+                money[place] = self.costs.compute_price(node, site)
+        return seconds, money, compute
 
     def yielded(self, node: Node) -> float:
         return self.costs.sizes[node.index] if isinstance(node.action, SendYield) else 0.0
 
-    def yielding(self, latency: Floats, per_byte: Floats) -> Floats:
-        seconds = np.zeros((len(self.graph.nodes), len(self.sites)))
+    def add_yielding(self, seconds: Floats, latency: Floats, per_byte: Floats) -> None:
         for node in self.graph.nodes:
             if isinstance(node.action, SendYield):
-                seconds[node.index] = latency[:, self.home] + self.yielded(node) * per_byte[:, self.home]
-        return seconds
+                seconds[node.index] += latency[:, self.home] + self.yielded(node) * per_byte[:, self.home]
 
     def domain(self) -> Flags:
         domain = np.ones((len(self.members), len(self.sites)), np.bool_)

@@ -229,7 +229,10 @@ class Scheduler:
         site = chosen[problem.variable[node]]
         start = 0.0
         for edge, source in problem.incoming[node]:
-            start = max(start, ends[source] + problem.delay[edge, chosen[problem.variable[source]], site].item())
+            way = chosen[problem.variable[source]], site
+            start = max(
+                start, ends[source] + (problem.latency[way] + problem.size[edge] * problem.per_byte[way]).item()
+            )
         return float(start + problem.compute[node, site])
 
     def late(self, variable: int, chosen: list[int], ends: list[float], tails: list[float]) -> Floats:

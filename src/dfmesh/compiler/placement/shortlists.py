@@ -95,7 +95,8 @@ def _near_all(table: Floats) -> Floats:
 
 
 def _best_left_out(figures: Floats, cut: Flags) -> Floats:
-    least = np.where(cut, figures, np.inf).min(1)
+    # Row by row: all at once would be one more table, of which nothing is kept.
+    least = [row[left_out].min(initial=np.inf) for row, left_out in zip(figures, cut, strict=True)]
     return np.column_stack([figures, np.where(cut.any(1), least, 0.0)])
 
 

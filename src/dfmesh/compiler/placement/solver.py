@@ -39,7 +39,7 @@ def _solve_wide(problem: Problem, objective: Objective) -> Solution:
     domain = problem.domain.copy()
     if not keep_residency(problem, domain):
         raise InfeasibleError
-    return Solution(*place_wide(replace(problem, domain=domain), objective, some_placement(problem, domain)))
+    return Solution(*place_wide(problem.within(domain), objective, some_placement(problem, domain)))
 
 
 def _time_first(problem: Problem, objective: Objective, effort: Effort) -> Solution:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from dfmesh.compiler.placement.charges import charge
@@ -43,7 +41,7 @@ def place_wide(problem: Problem, objective: Objective, known: list[int]) -> tupl
     """
     listed = shortlists(problem, _preference(problem, objective))
     listed[np.arange(len(known)), known] = True
-    narrow = replace(problem, domain=listed)
+    narrow = problem.within(listed)
     first = _first(narrow) or known
     if objective is Objective.TIME:
         chosen, bound = _least_seconds(problem, narrow, listed, first)
@@ -66,9 +64,7 @@ def place_wide(problem: Problem, objective: Objective, known: list[int]) -> tupl
 
 def _preference(problem: Problem, objective: Objective) -> Floats:
     if objective is Objective.TIME:
-        own = np.zeros(problem.domain.shape)
-        np.add.at(own, np.array(problem.variable, np.intp), problem.compute)
-        return own
+        return problem.summed(problem.compute)
     return charge(problem, objective, tie_breaks=False).own.astype(np.float64)
 
 
