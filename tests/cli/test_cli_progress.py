@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
+import sys
 import threading
 
+import pytest
 from rich.console import Console
 
-from dfmesh.cli.progress import JobView, ProgressAsker, draw
+from dfmesh.cli.progress import JobView, LiveProgress, ProgressAsker, draw
 from dfmesh.engine.message_parts import OperationReport, SiteReport
 from dfmesh.session import JobProgress, JobStatus
 
@@ -105,3 +108,42 @@ def test_the_asker_survives_a_time_out_and_stops():
     asked = job.asked
     assert view.status == "running"
     assert not told.wait(0) or job.asked == asked
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def threads_switch_often():
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.usefixtures("threads_switch_often")
+def test_what_is_printed_while_the_table_ends_stands_alone(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    for _ in range(60):
+        terminal, stopped, begun = Terminal(), threading.Event(), threading.Event()
+        monkeypatch.setattr(sys, "stderr", terminal)
+        printed = []
+
+        def print_lines(printed=printed, stopped=stopped, begun=begun):
+            while not stopped.is_set() and len(printed) < 2_000:
+                printed.append(f"line {len(printed)}")
+                print(printed[-1], file=sys.stderr)
+                begun.set()
+
+        thread = threading.Thread(target=print_lines)
+        with LiveProgress(JobView("weather")):
+            thread.start()
+            begun.wait(60)
+        stopped.set()
+        thread.join()
+        assert sys.stderr is terminal
+        text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue())
+        lines = {line.rstrip() for line in re.split(r"[\r\n]+", text)}
+        assert set(printed) <= lines

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -112,6 +112,45 @@ def test_stops_do_not_hit_what_the_call_has_from_us(seed: int) -> None:
             assert await submit(threads, lambda: 7)[1] == (7, None)
         assert threads._excused == 0
         assert threads.stuck == []
+
+    on_loop(test)
+
+
+@contextlib.contextmanager
+def closing_slowly(cleaned: threading.Event) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        spend(0.4)
+        try:
+            raise KeyError("nothing there any more")
+        except KeyError:
+            spend(0.4)
+        cleaned.set()
+
+
+def spend(seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+
+def test_what_cleans_up_is_not_stopped_once_more() -> None:
+    begun, cleaned = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with closing_slowly(cleaned):
+            begun.set()
+            while True:
+                pass
+
+    async def test(threads: WorkerThreads) -> None:
+        one, future = submit(threads, work)
+        await until(begun.is_set)
+        threads.stop(one, "a test wants it")
+        _, error = await future
+        assert isinstance(error, CallStopped)
+        assert cleaned.is_set()
 
     on_loop(test)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
+    from dfmesh.cli.above_table import AboveTable
     from dfmesh.session import Job
 
 REFRESH_SECONDS = 0.25
@@ -181,17 +182,20 @@ class LiveProgress:
         self.view = view
         self._console: Console = Console(stderr=True, highlight=False, markup=False)
         self._live: Any = None
+        self._above: AboveTable | None = None
         self._asker: ProgressAsker | None = None
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty():
             from rich.live import Live
 
-            # What is written to sys.stderr or sys.stdout meanwhile, such as what sites print, comes above the table.
+            from dfmesh.cli.above_table import AboveTable
+
             self._live = Live(
-                self._drawn(), console=self._console, auto_refresh=False, redirect_stderr=True, redirect_stdout=True
+                self._drawn(), console=self._console, auto_refresh=False, redirect_stderr=False, redirect_stdout=False
             )
             self._live.start()
+            self._above = AboveTable(self._console)
             self._asker = ProgressAsker(self.view, REFRESH_SECONDS, lambda view: self._refresh())
         return self
 
@@ -208,9 +212,9 @@ class LiveProgress:
         if kind is not None and self.view.ended_seconds is None:
             interrupted = issubclass(kind, KeyboardInterrupt | JobCancelledError)
             self.view.ended("interrupted" if interrupted else "failed")
-        if self._live is not None:
+        if self._above is not None:
             self._refresh()
-            self._live.stop()
+            self._above.end(self._live.stop)
         else:
             self._console.print(draw(self.view))
 

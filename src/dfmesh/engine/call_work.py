@@ -10,6 +10,7 @@ from typing import Any
 from dfmesh.engine.adapters import ThisCall
 from dfmesh.engine.call_limits import Limits, Permit
 from dfmesh.engine.call_run import CallRun
+from dfmesh.engine.stubborn_calls import STOP_SECONDS
 from dfmesh.engine.unstoppable_tasks import cancel_for_good
 from dfmesh.engine.worker_thread import Done, Work
 from dfmesh.engine.worker_threads import WorkerThreads
@@ -64,6 +65,7 @@ class CallWork:
         self.closed = False
         self._permits: dict[int, Permit] = {}
         self._apart: dict[asyncio.Task[tuple[Any, BaseException | None]], str] = {}
+        self._closing: set[asyncio.Task[None]] = set()
         self._stopped: list[Work] = []
 
     # On threads
@@ -185,6 +187,18 @@ class CallWork:
         self.tasks[call] = task = self.loop.create_task(work)
         task.add_done_callback(ended)
 
+    def begin_closing(self, work: Coroutine[Any, Any, None], operation: str) -> None:
+        """Run a coroutine that closes what a call has left open; the end of the job gives it some time, too."""
+        task = self.loop.create_task(work)
+        self._closing.add(task)
+        late = self.loop.call_later(STOP_SECONDS, cancel_for_good, task, operation, "its stream was closed")
+
+        def ended(task: asyncio.Task[None]) -> None:
+            self._closing.discard(task)
+            late.cancel()
+
+        task.add_done_callback(ended)
+
     def apart(
         self, work: Coroutine[Any, Any, Any], operation: str, permit: Permit | None
     ) -> asyncio.Task[tuple[Any, BaseException | None]]:
@@ -232,7 +246,7 @@ class CallWork:
 
     async def ended(self) -> None:
         """Wait, after `close`, until nothing goes on any more, which may take for ever."""
-        while tasks := [*self.tasks.values(), *self._apart]:
+        while tasks := [*self.tasks.values(), *self._apart, *self._closing]:
             await asyncio.wait(tasks)
         for work in self._stopped:
             await self.threads.end_of(work)

@@ -92,11 +92,16 @@ class Generators:
             return
         stream.dropped = True
         self._work.forget_turn(call)
-        pulling = self._work.tasks.pop(call, None)
+        pulling = self._work.tasks.get(call)
         if pulling is not None:
+            self._close_after(pulling, call, stream)
             cancel_for_good(pulling, stream.operation, UNWANTED)
         elif call not in self._work.working:  # Else it is closed when the item that is being made is there.
             self.close_stream(call, stream)
+
+    def _close_after(self, pulling: asyncio.Task[None], call: int, stream: OpenStream) -> None:
+        # Not by the task itself: one that is cancelled before it has begun never runs.
+        pulling.add_done_callback(lambda _: self.close_stream(call, stream))
 
     def close_stream(self, call: int, stream: OpenStream) -> None:
         """Close a generator that waits at a `yield`; what it does then may take some time, but not for ever."""
@@ -108,7 +113,7 @@ class Generators:
                 permit = Permit(self._work, stream.limits)
                 permit.ask(partial(self._close_generator, items, stream, permit))
         elif isinstance(items, _Closable):
-            self._work.begin_task(call, _close(items))
+            self._work.begin_closing(_close(items), stream.operation)
 
     def _close_generator(self, items: Generator[Any], stream: OpenStream, permit: Permit | None) -> None:
         done = ignore if permit is None else partial(give_back, permit, ignore)
@@ -120,7 +125,9 @@ class Generators:
     def close(self) -> None:
         """Give up all; those that make an item are closed when it is there."""
         for call, stream in self._streams.items():
-            if call not in self._work.working and call not in self._work.tasks:
+            if call in self._work.tasks:
+                self._close_after(self._work.tasks[call], call, stream)
+            elif call not in self._work.working:
                 self.close_stream(call, stream)
         self._streams.clear()
 
@@ -200,7 +207,8 @@ class Generators:
         """A generator has done what it was asked for, the last items being these, or has ended, or raised."""
         self._work.working.pop(call, None)
         if self._work.closed or self._streams.get(call) is not stream:  # Dropped meanwhile.
-            self.close_stream(call, stream)
+            if isinstance(stream.items, Iterator):
+                self.close_stream(call, stream)
             return
         ended = error is not None or given[-1] is END
         items = [item for item in given if item is not END]

@@ -50,6 +50,22 @@ def forget_own() -> None:
         pass
 
 
+def is_cleaning_up(thread: int) -> bool:
+    """Tell whether a thread runs what `CallStopped` leads to: `finally`, `except`, the end of a `with`."""
+    handled: Any = sys._current_exceptions().get(thread)
+    if isinstance(handled, tuple):  # Python 3.11 gives its type, the exception and the traceback.
+        handled = handled[1]
+    for _ in range(_DEEPEST_CONTEXT):
+        if handled is None or isinstance(handled, CallStopped):
+            break
+        handled = handled.__context__
+    return isinstance(handled, CallStopped)
+
+
+_DEEPEST_CONTEXT = 20
+"""Exceptions, each raised while the one before was handled, that are looked at."""
+
+
 def end_wait(thread: int) -> None:
     """End what a thread waits for, if that is known.
 

@@ -18,6 +18,9 @@ STOP_SECONDS = 2.0
 _PAUSES = (0.05, 0.2, 0.5, STOP_SECONDS - 0.75, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 """Seconds until a call is stopped once more: the adapter may have caught the exception, or waited in C."""
 
+_LATE = 4
+"""How often a call has been stopped once more when `STOP_SECONDS` are over."""
+
 _log = logging.getLogger("dfmesh.engine")
 
 
@@ -64,15 +67,19 @@ class StubbornCalls:
             _log.info("%s: a call of %s that did not stop has ended after %.1f s", self._owner, work.operation, seconds)
 
     def insist(self, work: Work, worker: WorkerThread, attempt: int = 0) -> None:
-        """Raise `CallStopped` in the code of a call, and end what it waits for, again and again until it is over."""
+        """Raise `CallStopped` in the code of a call, and end what it waits for, again and again until it is over.
+
+        Code that cleans up because of it has `STOP_SECONDS` for that.
+        """
         if worker.work is not work:
             return
-        if attempt == 4:
+        if attempt == _LATE:
             self._note_stuck(work)
         with worker.gate:
             if worker.work is not work:
                 return
-            if not worker.shielded:
+            has_time = 0 < attempt < _LATE and stopping.is_cleaning_up(worker.thread)
+            if not worker.shielded and not has_time:
                 stopping.raise_in(worker.thread)
                 stopping.end_wait(worker.thread)
         if attempt < len(_PAUSES):
