@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dfmesh.compiler.placement.rounding import PAIRED_PART, Care
+from dfmesh.compiler.placement.rounding import PART, Care
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ PAIRED = Ascent(
     part=35,
     doubtful=0.1,
     worthwhile=1.0,
-    care=PAIRED_PART,
+    care=PART,
 )
 CONTINUED = replace(PAIRED, effort=9_000_000, rounds=150, warm=0.3, again=12)
 """Where an ascent begins with what messages have moved."""

@@ -153,12 +153,11 @@ class PairSmoothing:
             ),
         )
 
-    def restricted(self, keep: Flags, *, loose: bool = False) -> PairSmoothing:
+    def restricted(self, keep: Flags) -> PairSmoothing:
         """Give the same relaxation with some of the choices only, and what is left to be decided.
 
         Args:
             keep: Which choices; at least one of each variable.
-            loose: Makes no difference here: the bound holds in any case.
         """
         renamed = np.cumsum(keep) - 1
         still = keep[self.sender][self.departure] & keep[self.taker][self.arrival]

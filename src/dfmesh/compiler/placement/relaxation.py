@@ -179,27 +179,10 @@ class Relaxation:
         table: Whole = self.tables[self.index[second, first]].T if index is None else self.tables[index]
         return table
 
-    def reorder(self, order: list[int]) -> None:
-        """Pass charges in another order from now on."""
-        self.position = {variable: position for position, variable in enumerate(order)}
-        for index, (first, second) in enumerate(self.pairs):
-            if self.position[first] > self.position[second]:
-                self.pairs[index] = second, first
-                self.tables[index] = self.tables[index].T.copy()
-        self.index = {pair: index for index, pair in enumerate(self.pairs)}
-        ends = np.array(self.pairs, np.intp).reshape(-1, 2)
-        self._ends = (ends[:, 0].copy(), ends[:, 1].copy())
-        self._batches = self._in_batches(order)
-
     def lean_back(self) -> None:
         """Move all charges to the variables that come first, which a search in the order fixes first."""
         for batch in reversed(self._batches):
             self._pass(batch, forward=False, everything=True)
-
-    def lower_ceiling(self, ceiling: int) -> None:
-        """Note that only placements below a new ceiling are of interest."""
-        self.ceiling = min(self.ceiling, ceiling)
-        self._rule_out(np.arange(len(self.domain)))
 
     def _pass(self, batch: _Batch, *, forward: bool, everything: bool = False) -> None:
         self._collect(batch.before, 1)

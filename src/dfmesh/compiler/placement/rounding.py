@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Protocol, Self
 
 import numpy as np
 
-from dfmesh.compiler.placement.problem import Flags, Floats, Indices, Problem
+from dfmesh.compiler.placement.pair_smoothing import PairSmoothing
+from dfmesh.compiler.placement.problem import Floats, Indices, Problem
 
 SURE = 0.97
 """Weight of a site from which on a variable is fixed in any case."""
@@ -26,28 +26,6 @@ CROWD = 9
 
 DOUBTFUL = 0.6
 """Share of the variables, the least sure, from which parts start."""
-
-
-class Weighed(Protocol):
-    """What placements are made from.
-
-    Attributes:
-        variable: Variable of each choice, a site of a variable; choices are ordered by variable.
-        site: Site of each choice.
-    """
-
-    variable: Indices
-    site: Indices
-
-    @property
-    def weights(self) -> Floats: ...  # noqa: D102
-
-    @property
-    def starts(self) -> Indices: ...  # noqa: D102
-
-    def restricted(self, keep: Flags, *, loose: bool = False) -> Self: ...  # noqa: D102
-
-    def ascend(self, rounds: int, warm: float, cool: float, *, rough: bool = False) -> object: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +49,10 @@ class Care:
     rough: bool
 
 
-PART = Care(5, 15, 0.3, 0.1, 0.03, rough=True)
-PAIRED_PART = Care(4, 8, 0.35, 0.1, 0.03, rough=True)
+PART = Care(4, 8, 0.35, 0.1, 0.03, rough=True)
 
 
-def rounded(smoothing: Weighed, scale: float, care: Care) -> list[int]:
+def rounded(smoothing: PairSmoothing, scale: float, care: Care) -> list[int]:
     """Give the site of each variable.
 
     Args:
@@ -88,7 +65,7 @@ def rounded(smoothing: Weighed, scale: float, care: Care) -> list[int]:
         keep = _surest(smoothing, care.share if turn < care.turns else 1.0)
         if keep is None:
             break
-        smoothing = smoothing.restricted(keep, loose=True)
+        smoothing = smoothing.restricted(keep)
         warmth = care.warm * (care.cool / care.warm) ** (turn / care.turns) * scale
         if turn < care.turns:
             smoothing.ascend(care.rounds, warmth, warmth, rough=care.rough)
@@ -96,14 +73,14 @@ def rounded(smoothing: Weighed, scale: float, care: Care) -> list[int]:
     return found
 
 
-def likeliest(smoothing: Weighed) -> list[int]:
+def likeliest(smoothing: PairSmoothing) -> list[int]:
     """Give the site of each variable that weighs most, whatever the others have."""
     keep = _surest(smoothing, 1.0)
     found: list[int] = (smoothing.site if keep is None else smoothing.site[keep]).tolist()
     return found
 
 
-def _surest(smoothing: Weighed, share: float) -> np.ndarray | None:
+def _surest(smoothing: PairSmoothing, share: float) -> np.ndarray | None:
     """Tell which choices are left when the surest variables are fixed; None if all are."""
     starts, weights = smoothing.starts, smoothing.weights
     lengths = np.diff(np.append(starts, len(weights)))
@@ -163,14 +140,14 @@ class Parts:
 
 
 def improved(
-    smoothing: Weighed,
+    smoothing: PairSmoothing,
     scale: float,
     parts: Parts,
     start: tuple[list[int], int],
     total: Callable[[list[int]], int],
     trials: int,
     size: int,
-    care: Care = PART,
+    care: Care,
 ) -> tuple[list[int], int]:
     """Make parts of a placement anew, and give the cheapest with what it is charged.
 
@@ -194,11 +171,11 @@ def improved(
         fixed = np.zeros(len(chosen), np.bool_)
         fixed[smoothing.variable[here]] = True
         keep = here | (free | ~fixed)[smoothing.variable]
-        other = rounded(smoothing.restricted(keep, loose=True), scale, care)
+        other = rounded(smoothing.restricted(keep), scale, care)
         found = total(other)
         if found <= least:
             chosen, least = other, found
     return chosen, least
 
 
-__all__ = ["PAIRED_PART", "PART", "Care", "Parts", "Weighed", "improved", "likeliest", "rounded"]
+__all__ = ["PART", "Care", "Parts", "improved", "likeliest", "rounded"]
